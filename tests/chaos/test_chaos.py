@@ -2,11 +2,12 @@
 
 import json
 import os
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+
+from support.running.programs import run_program
 
 CHAOS = Path(__file__).parents[2] / "benchmarks" / "chaos.py"
 SPARED = {"disk of checkpoints full", "disk of the database full"}
@@ -37,19 +38,16 @@ def strike(folder: Path, storage: str, kills: int, *more: str) -> dict[str, dict
     """What `benchmarks/chaos.py` told of each kind of trouble after so many strikes."""
     told = folder / "told.json"
     command = [sys.executable, str(CHAOS), "--kills", str(kills), "--seed", "7", "--quick"]
-    ended = subprocess.run(
+    ended = run_program(
         [*command, "--storage", storage, "--json", str(told), *more],
         env={**os.environ, "OMP_NUM_THREADS": "1"},
-        capture_output=True,
-        text=True,
-        check=False,
     )
     assert ended.returncode == 0, f"{ended.stdout}\n{ended.stderr}"
     return {row["kind"]: row for row in json.loads(told.read_text())["rows"]}
 
 
 @pytest.mark.thorough
-def test_a_study_survives_the_death_of_a_worker(tmp_path: Path) -> None:
+def test_a_study_survives_the_death_of_a_worker(tmp_path):
     rows = strike(tmp_path, "sqlite", 1, "--kind=worker killed", "--patience=20")
     assert rows["worker killed"]["strikes"] == 1
     assert rows["worker killed"]["problems"] == 0
@@ -58,7 +56,7 @@ def test_a_study_survives_the_death_of_a_worker(tmp_path: Path) -> None:
 
 @pytest.mark.thorough
 @pytest.mark.parametrize("storage", ["sqlite", "postgresql"])
-def test_a_study_survives_every_kind_of_trouble(storage: str, tmp_path: Path) -> None:
+def test_a_study_survives_every_kind_of_trouble(storage, tmp_path):
     if storage == "postgresql" and not has_postgresql():
         pytest.skip("PostgreSQL's server is not installed: there is no initdb")
     expected = kinds()[storage]

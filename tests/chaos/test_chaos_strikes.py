@@ -63,8 +63,8 @@ def striking(tmp_path: Path) -> Iterator[Striking]:
 
 @pytest.mark.parametrize("kind", ["checkpoint deleted", "checkpoint corrupted"])
 def test_a_checkpoint_is_spared_while_a_report_with_a_newer_one_may_be_on_its_way(
-    strikes: Any, striking: Striking, kind: str
-) -> None:
+    strikes, striking, kind
+):
     on_record = striking.saves(300)
     striking.saves(450)
     strikes.KINDS[kind](striking, striking, random.Random(0))
@@ -74,9 +74,7 @@ def test_a_checkpoint_is_spared_while_a_report_with_a_newer_one_may_be_on_its_wa
 
 
 @pytest.mark.parametrize("kind", ["checkpoint deleted", "checkpoint corrupted"])
-def test_the_newest_checkpoint_on_record_is_taken_and_the_driver_goes_on(
-    strikes: Any, striking: Striking, kind: str
-) -> None:
+def test_the_newest_checkpoint_on_record_is_taken_and_the_driver_goes_on(strikes, striking, kind):
     striking.saves(150)
     on_record = striking.saves(300)
     strikes.KINDS[kind](striking, striking, random.Random(0))
@@ -85,9 +83,7 @@ def test_the_newest_checkpoint_on_record_is_taken_and_the_driver_goes_on(
     assert psutil.Process(striking.driver.pid).status() != psutil.STATUS_STOPPED
 
 
-def test_a_strike_on_a_study_that_has_ended_takes_nothing_and_does_not_wait(
-    strikes: Any, striking: Striking
-) -> None:
+def test_a_strike_on_a_study_that_has_ended_takes_nothing_and_does_not_wait(strikes, striking):
     on_record = striking.saves(300)
     striking.saves(450)
     striking.driver.kill()

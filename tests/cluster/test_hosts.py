@@ -1,12 +1,9 @@
 """The composition of `docker/` on hosts of its own, which are cut off, die and come back."""
 
-import subprocess
-import sys
-from pathlib import Path
-
 import pytest
 
 from support.running.composition import Composition
+from support.running.programs import HPSEARCH, run_program
 
 EPOCHS, TRIALS = 4, 6
 
@@ -90,19 +87,12 @@ class Study:
         ((by_trial,),) = self._composition.rows(charged.format("trials"))
         ((by_attempt,),) = self._composition.rows(charged.format("attempts"))
         assert by_trial == pytest.approx(by_attempt)
-        command = [str(Path(sys.executable).with_name("hpsearch")), "db", "check"]
-        checked = subprocess.run(
-            [*command, "--storage", self._composition.database_url],
-            capture_output=True,
-            text=True,
-            check=False,
-        )
+        command = [HPSEARCH, "db", "check"]
+        checked = run_program([*command, "--storage", self._composition.database_url])
         assert checked.returncode == 0, checked.stdout + checked.stderr
 
 
-def test_a_trial_goes_on_elsewhere_when_its_host_is_cut_off_and_the_host_comes_back(
-    composition: Composition,
-) -> None:
+def test_a_trial_goes_on_elsewhere_when_its_host_is_cut_off_and_the_host_comes_back(composition):
     study = Study(composition, 0, 1, 4, 5)
     composition.up()
     lost = study.held_on("ray-worker-1")
@@ -121,9 +111,7 @@ def test_a_trial_goes_on_elsewhere_when_its_host_is_cut_off_and_the_host_comes_b
 
 
 @pytest.mark.thorough
-def test_a_study_is_resumed_on_a_new_cluster_after_its_head_was_killed(
-    composition: Composition,
-) -> None:
+def test_a_study_is_resumed_on_a_new_cluster_after_its_head_was_killed(composition):
     # Ray itself would end the driver after a minute, with a code of its own.
     study = Study(composition, 0, 1, 4, 5, worker_timeout="75s")
     composition.up()
@@ -147,9 +135,7 @@ def test_a_study_is_resumed_on_a_new_cluster_after_its_head_was_killed(
 
 
 @pytest.mark.thorough
-def test_a_study_goes_on_while_the_host_of_its_database_is_cut_off(
-    composition: Composition,
-) -> None:
+def test_a_study_goes_on_while_the_host_of_its_database_is_cut_off(composition):
     study = Study(composition, 0, 1)
     composition.up()
     assert {study.held_on("ray-worker-1"), study.held_on("ray-worker-2")} == {0, 1}

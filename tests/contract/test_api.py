@@ -10,7 +10,6 @@ from optuna.distributions import BaseDistribution, FloatDistribution
 from optuna.trial import TrialState
 
 import hpsearch
-from contract.conftest import Run
 from hpsearch.api import StudyReader
 from hpsearch.domain.facts import Role
 from hpsearch.domain.history import Changes
@@ -48,14 +47,21 @@ def study(database_url: str) -> Iterator[StudyReader]:
         yield opened
 
 
-def test_trials_are_a_frame_with_parameters_and_metrics_as_columns(study: StudyReader) -> None:
+def test_it_is_frames_of_trials_and_reports_and_an_optuna_study(study):
     frame = study.trials(where="lr >= 0.1", sort="accuracy desc", limit=2)
     assert list(frame["number"]) == [3, 2]
     assert list(frame["accuracy"]) == [0.3, 0.2]
     assert set(frame["state"]) == {"complete"}
+    frame = study.reports()
+    assert list(frame["trial"]) == [0, 1, 2, 3]
+    assert {"resource", "accuracy", "loss"} <= set(frame.columns)
+    trials = study.optuna().trials
+    assert [t.params["lr"] for t in trials] == [0.0, 0.1, 0.2, 0.3]
+    assert {t.state for t in trials} == {TrialState.COMPLETE}
+    assert repr(study).startswith("<study flowers in ")
 
 
-def test_best_comes_first_with_its_confirmation(study: StudyReader) -> None:
+def test_best_comes_first_with_its_confirmation_as_on_the_command_line(study, database_url, run):
     frame = study.best(top=2)
     assert list(frame["number"]) == [2, 1]
     assert frame["confirmed"].tolist()[0] == 0.3
@@ -63,9 +69,6 @@ def test_best_comes_first_with_its_confirmation(study: StudyReader) -> None:
     assert list(frame["seen_at"]) == [1.0, 1.0]
     assert {"expected", "expected_deviation"} <= set(frame.columns)
     assert list(frame["params.low"]) == [0.5, 0.5], "a parameter named as a column keeps its values"
-
-
-def test_best_is_that_of_the_command_line(study: StudyReader, database_url: str, run: Run) -> None:
     words = ["best", "flowers", "--top", "3", "--format", "json", "--storage"]
     printed = json.loads(run(*words, database_url)[1])
     frame = study.best(top=3)
@@ -76,31 +79,12 @@ def test_best_is_that_of_the_command_line(study: StudyReader, database_url: str,
     assert frame["expected"].tolist()[0] == 0.3, "the mean of its repeats"
 
 
-def test_an_error_suggests_a_command_for_its_database(
-    study: StudyReader, database_url: str
-) -> None:
+def test_what_is_not_there_cannot_be_opened_and_a_command_for_its_database_is_suggested(
+    study, database_url
+):
     with pytest.raises(StudyNotFound, match=r"hpsearch ls --storage "):
         hpsearch.open(database_url, "flower")
-
-
-def test_reports_are_a_frame(study: StudyReader) -> None:
-    frame = study.reports()
-    assert list(frame["trial"]) == [0, 1, 2, 3]
-    assert {"resource", "accuracy", "loss"} <= set(frame.columns)
-
-
-def test_it_is_an_optuna_study_too(study: StudyReader) -> None:
-    trials = study.optuna().trials
-    assert [t.params["lr"] for t in trials] == [0.0, 0.1, 0.2, 0.3]
-    assert {t.state for t in trials} == {TrialState.COMPLETE}
-
-
-def test_what_is_not_there_cannot_be_opened(database_url: str, study: StudyReader) -> None:
     with pytest.raises(StudyNotFound, match="flower"):
         hpsearch.open(database_url, "flower")
     with pytest.raises(StoreUnreachable):
         hpsearch.open("sqlite:////nowhere/at/all.db", "flowers")
-
-
-def test_its_name_and_place_are_told(study: StudyReader) -> None:
-    assert repr(study).startswith("<study flowers in ")

@@ -53,9 +53,7 @@ def worker(url: str, does: str) -> Iterator[subprocess.Popen[str]]:
             process.kill()
 
 
-def test_processes_share_a_study_and_one_that_is_killed_costs_one_attempt(
-    database_url: str,
-) -> None:
+def test_processes_share_a_study_and_one_that_is_killed_costs_one_attempt(database_url):
     with hpsearch.create(database_url, SPEC) as study, ExitStack() as processes:
         held = study.ask()
         assert held is not None
@@ -88,9 +86,7 @@ def test_processes_share_a_study_and_one_that_is_killed_costs_one_attempt(
 
 
 @pytest.mark.thorough
-def test_processes_that_are_killed_at_any_moment_leave_a_study_that_goes_on(
-    database_url: str,
-) -> None:
+def test_processes_that_are_killed_at_any_moment_leave_a_study_that_goes_on(database_url):
     with worker(database_url, "hangs") as holder:
         assert holder.stdout is not None
         lost = int(holder.stdout.readline())

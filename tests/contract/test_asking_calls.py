@@ -130,8 +130,8 @@ def new_name() -> Callable[[], str]:
     calls=st.lists(st.tuples(st.integers(0, 3), CALLS), min_size=1, max_size=12),
 )
 def test_whatever_a_program_calls_is_done_or_refused_and_the_study_goes_on(
-    database_url: str, new_name: Callable[[], str], unit: str, calls: list[tuple[int, Any]]
-) -> None:
+    database_url, new_name, unit, calls
+):
     program = Program(database_url, new_name(), unit)
     for of, (does, *arguments) in calls:
         with suppress(HpsearchError):
@@ -139,7 +139,7 @@ def test_whatever_a_program_calls_is_done_or_refused_and_the_study_goes_on(
     program.can_go_on()
 
 
-def test_what_is_not_its_trial_is_refused(sqlite_url: str) -> None:
+def test_what_is_not_its_trial_is_refused(sqlite_url):
     with (
         hpsearch.create(sqlite_url, spec_with()) as one,
         hpsearch.create(sqlite_url, spec_with(study="two")) as two,
@@ -151,7 +151,7 @@ def test_what_is_not_its_trial_is_refused(sqlite_url: str) -> None:
         assert not trial.report(12, 0.5)  # past its budget: it is complete
 
 
-def test_a_thread_that_holds_all_trials_through_several_objects_is_told_so(sqlite_url: str) -> None:
+def test_a_thread_that_holds_all_trials_through_several_objects_is_told_so(sqlite_url):
     spec = spec_with(budget={"trials": 1, "per_trial": {"epochs": 9}})
     with hpsearch.create(sqlite_url, spec) as one, hpsearch.create(sqlite_url, spec) as other:
         held = asked(one)

@@ -6,7 +6,6 @@ import math
 from contextlib import closing
 from typing import Any
 
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sqlalchemy import select
@@ -90,9 +89,7 @@ def as_read(trial: Trial) -> Trial:
     direction=st.sampled_from(["minimize", "maximize"]),
     top=st.sampled_from([1, 5, 20, 100]),
 )
-def test_the_database_ranks_as_python_does(
-    store: Store, drawn: list[Trial], direction: str, top: int
-) -> None:
+def test_the_database_ranks_as_python_does(store, drawn, direction, top):
     study = store.create_study(StudyRecord(0, f"s{next(NAMES)}", "", (direction,)))
     store.commit(study.id, Changes(trials=drawn))
     in_python = rank([as_read(each) for each in drawn], direction)
@@ -133,9 +130,7 @@ def kept(connection: Any, study_id: int) -> dict[tuple[Any, ...], list[Any]]:
 
 @settings(max_examples=examples(50))
 @given(first=studies_drawn(), then=studies_drawn())
-def test_every_commit_keeps_the_tallies(
-    store: Store, first: list[Trial], then: list[Trial]
-) -> None:
+def test_every_commit_keeps_the_tallies(store, first, then):
     study = store.create_study(StudyRecord(0, f"s{next(NAMES)}", ""))
     for changed in (first, then, first[:2]):
         store.commit(study.id, Changes(trials=changed))
@@ -143,9 +138,7 @@ def test_every_commit_keeps_the_tallies(
             assert kept(connection, study.id) == recounted(connection, study.id)
 
 
-def test_an_upgrade_ranks_and_tallies_as_commits_do(
-    database_url: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_upgrade_ranks_and_tallies_as_commits_do(database_url, monkeypatch):
     made = [
         Trial(0, State.COMPLETE, {}, value=0.5, expected=0.75, gpu_seconds=2.0, cost=0.5),
         Trial(1, State.FAILED, {}, value=0.9, checkpoint_bytes=100),
@@ -181,9 +174,7 @@ def ranked_and_kept(store: Store, study_id: int) -> tuple[list[tuple[Any, ...]],
         return [tuple(row) for row in connection.execute(order)], kept(connection, study_id)
 
 
-def test_many_trials_are_tallied_a_part_at_a_time(
-    store: Store, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_many_trials_are_tallied_a_part_at_a_time(store, monkeypatch):
     monkeypatch.setattr(tallying, "MOST", 2)
     study = store.create_study(StudyRecord(0, "s", ""))
     for state in (State.QUEUED, State.PRUNED):

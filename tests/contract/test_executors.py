@@ -121,12 +121,12 @@ def resources_of(events: list[ev.Event]) -> list[float]:
     return [event.resource for event in events if isinstance(event, ev.Reported)]
 
 
-def test_every_worker_announces_its_slot(make_executor: Make) -> None:
+def test_every_worker_announces_its_slot(make_executor):
     events = wait_for(make_executor(workers=2), of(ev.SlotUp, 2))
     assert len({e.slot for e in events if isinstance(e, ev.SlotUp)}) == 2
 
 
-def test_an_attempt_reports_at_every_level_and_finishes(make_executor: Make) -> None:
+def test_an_attempt_reports_at_every_level_and_finishes(make_executor):
     executor = make_executor()
     executor.launch(launch(slot_of(executor)))
     events = wait_for(executor, of(ev.Finished))
@@ -136,9 +136,7 @@ def test_an_attempt_reports_at_every_level_and_finishes(make_executor: Make) -> 
     assert loss == pytest.approx(0.2**2 + 0.5)
 
 
-def test_an_attempt_waits_where_it_was_told_to_and_goes_on_when_allowed(
-    make_executor: Make,
-) -> None:
+def test_an_attempt_waits_where_it_was_told_to_and_goes_on_when_allowed(make_executor):
     executor = make_executor()
     executor.launch(launch(slot_of(executor), until=2.0))
     assert resources_of(wait_for(executor, of(ev.Reported, 2))) == [1.0, 2.0]
@@ -147,9 +145,7 @@ def test_an_attempt_waits_where_it_was_told_to_and_goes_on_when_allowed(
     assert resources_of(wait_for(executor, of(ev.Finished))) == [4.0]
 
 
-def test_a_stopped_attempt_answers_with_its_checkpoint_and_its_slot_takes_the_next(
-    make_executor: Make,
-) -> None:
+def test_a_stopped_attempt_answers_with_its_checkpoint_and_its_slot_takes_the_next(make_executor):
     executor = make_executor()
     slot = slot_of(executor)
     executor.launch(launch(slot, until=2.0))
@@ -164,7 +160,7 @@ def test_a_stopped_attempt_answers_with_its_checkpoint_and_its_slot_takes_the_ne
     assert resources_of(wait_for(executor, of(ev.Finished))) == [4.0]
 
 
-def test_repeating_an_order_does_nothing(make_executor: Make) -> None:
+def test_repeating_an_order_does_nothing(make_executor):
     executor = make_executor()
     order = launch(slot_of(executor), until=1.0)
     executor.launch(order)
@@ -179,7 +175,7 @@ def test_repeating_an_order_does_nothing(make_executor: Make) -> None:
     assert executor.poll(0.3) == []
 
 
-def test_a_failing_attempt_says_how(make_executor: Make) -> None:
+def test_a_failing_attempt_says_how(make_executor):
     executor = make_executor()
     executor.launch(launch(slot_of(executor), x=0.95))
     failed = next(e for e in wait_for(executor, of(ev.Failed)) if isinstance(e, ev.Failed))
@@ -216,8 +212,8 @@ def begun(executor: Executor) -> list[str]:
 
 
 def test_a_checkpoint_that_a_report_names_stays_until_word_comes_that_a_later_one_is_on_record(
-    make_executor: Make, tmp_path: Path
-) -> None:
+    make_executor, tmp_path
+):
     executor = make_executor(budget=EVERY_EPOCH)
     saved = Saved(executor, tmp_path)
     named = begun(executor)
@@ -232,7 +228,7 @@ def test_a_checkpoint_that_a_report_names_stays_until_word_comes_that_a_later_on
     assert set(named[3:]) <= saved(), "the newest on record, and all after it"
 
 
-def test_repeated_and_late_words_are_harmless(make_executor: Make, tmp_path: Path) -> None:
+def test_repeated_and_late_words_are_harmless(make_executor, tmp_path):
     executor = make_executor(budget=EVERY_EPOCH)
     saved = Saved(executor, tmp_path)
     named = begun(executor)
@@ -243,9 +239,7 @@ def test_repeated_and_late_words_are_harmless(make_executor: Make, tmp_path: Pat
     assert set(named[3:]) <= saved()
 
 
-def test_a_word_for_an_attempt_that_is_not_current_is_dropped(
-    make_executor: Make, tmp_path: Path
-) -> None:
+def test_a_word_for_an_attempt_that_is_not_current_is_dropped(make_executor, tmp_path):
     executor = make_executor(budget=EVERY_EPOCH)
     saved = Saved(executor, tmp_path)
     named = begun(executor)
@@ -261,7 +255,7 @@ def test_a_word_for_an_attempt_that_is_not_current_is_dropped(
     assert set(named) <= saved()
 
 
-def test_a_lost_word_costs_disk_and_no_data(make_executor: Make, tmp_path: Path) -> None:
+def test_a_lost_word_costs_disk_and_no_data(make_executor, tmp_path):
     """The driver dies after a commit and before it has acknowledged it; the next one continues from
     what it wrote."""
     executor = make_executor(budget=EVERY_EPOCH)
@@ -286,7 +280,7 @@ def process_of(events: list[ev.Event]) -> int:
     return next(int(e.metrics["process"]) for e in events if isinstance(e, ev.Reported))
 
 
-def test_a_worker_stays_the_same_process_from_trial_to_trial(ray_executor: Make) -> None:
+def test_a_worker_stays_the_same_process_from_trial_to_trial(ray_executor):
     executor = ray_executor()
     slot = slot_of(executor)
     processes = set()
@@ -297,7 +291,7 @@ def test_a_worker_stays_the_same_process_from_trial_to_trial(ray_executor: Make)
     assert os.getpid() not in processes
 
 
-def test_a_worker_is_replaced_after_a_fault(ray_executor: Make) -> None:
+def test_a_worker_is_replaced_after_a_fault(ray_executor):
     executor = ray_executor()
     slot = slot_of(executor)
     executor.launch(launch(slot))
@@ -310,9 +304,7 @@ def test_a_worker_is_replaced_after_a_fault(ray_executor: Make) -> None:
     assert process_of(wait_for(executor, of(ev.Finished))) != before
 
 
-def test_a_worker_whose_gpu_memory_stays_behind_is_replaced_after_its_trial(
-    ray_executor: Make,
-) -> None:
+def test_a_worker_whose_gpu_memory_stays_behind_is_replaced_after_its_trial(ray_executor):
     executor = ray_executor()
     slot = slot_of(executor)
     executor.launch(launch(slot, x=0.65))
@@ -329,7 +321,7 @@ def test_a_worker_whose_gpu_memory_stays_behind_is_replaced_after_its_trial(
     assert down.why == "1024 MiB of GPU memory were not freed after its last trial"
 
 
-def test_a_worker_that_dies_takes_its_slot_down_and_another_comes(ray_executor: Make) -> None:
+def test_a_worker_that_dies_takes_its_slot_down_and_another_comes(ray_executor):
     executor = ray_executor()
     slot = slot_of(executor)
     executor.launch(launch(slot, x=0.85))
@@ -339,9 +331,7 @@ def test_a_worker_that_dies_takes_its_slot_down_and_another_comes(ray_executor: 
     assert events[-1].slot != slot
 
 
-def test_a_worker_that_does_not_stop_is_killed_and_replaced(
-    ray_executor: Make, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_a_worker_that_does_not_stop_is_killed_and_replaced(ray_executor, monkeypatch, tmp_path):
     monkeypatch.setattr("hpsearch.running.executors.ray.STOP_GRACE_S", 0.5)
     executor = ray_executor()
     slot = slot_of(executor)
@@ -352,9 +342,7 @@ def test_a_worker_that_does_not_stop_is_killed_and_replaced(
     assert ev.SlotDown(slot, "it did not stop when told to") in events
 
 
-def test_an_attempt_past_its_time_limit_fails_as_a_timeout_at_its_next_report(
-    ray_executor: Make,
-) -> None:
+def test_an_attempt_past_its_time_limit_fails_as_a_timeout_at_its_next_report(ray_executor):
     executor = ray_executor()
     executor.launch(launch(slot_of(executor), time_limit_s=1e-9))
     failed = next(e for e in wait_for(executor, of(ev.Failed)) if isinstance(e, ev.Failed))
@@ -363,9 +351,7 @@ def test_an_attempt_past_its_time_limit_fails_as_a_timeout_at_its_next_report(
 
 
 @pytest.mark.thorough
-def test_data_that_could_not_be_prepared_is_prepared_again_for_the_next_trial(
-    local_ray: RayThread, tmp_path: Path
-) -> None:
+def test_data_that_could_not_be_prepared_is_prepared_again_for_the_next_trial(local_ray, tmp_path):
     table = "a,b,label\n" + "".join(f"{n},{n % 7},{'yes' if n % 2 else 'no'}\n" for n in range(60))
     train = tmp_path / "train.csv"
     train.write_text(table)

@@ -2,7 +2,6 @@
 there."""
 
 import json
-import subprocess
 import sys
 import warnings
 from contextlib import closing
@@ -29,6 +28,7 @@ from hpsearch.domain.lifecycle import State
 from hpsearch.domain.records import Attempt, Outcome, ReportRecord, StudyRecord, Trial
 from hpsearch.errors import StoreUnreachable, StudyExists, UserError
 from hpsearch.store.store import Store
+from support.running.programs import run_program
 
 pytestmark = pytest.mark.usefixtures("quiet_optuna")
 
@@ -94,20 +94,26 @@ def loaded(url: str, name: str = "copied") -> optuna.Study:
     return optuna.load_study(study_name=name, storage=RDBStorage(url, UNPOOLED))
 
 
-def test_optuna_reads_the_states_of_all_trials(url: str) -> None:
+def test_optuna_its_command_line_and_its_dashboard_read_all_trials(url):
     states = [each.state for each in loaded(url).trials]
     assert states == [
-        TrialState.COMPLETE,
-        TrialState.PRUNED,
-        TrialState.PRUNED,
-        TrialState.FAIL,
-        TrialState.RUNNING,
-        TrialState.WAITING,
-        TrialState.COMPLETE,
+        *(TrialState.COMPLETE, TrialState.PRUNED, TrialState.PRUNED, TrialState.FAIL),
+        *(TrialState.RUNNING, TrialState.WAITING, TrialState.COMPLETE),
     ]
+    program = Path(sys.executable).with_name("optuna")
+    command = [str(program), "best-trial", "--study-name", "copied"]
+    answer = run_program([*command, "--storage", url, "-f", "json"], check=True)
+    assert json.loads(answer.stdout)["number"] == 0
+    dashboard = pytest.importorskip("optuna_dashboard")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        app = dashboard.wsgi(RDBStorage(url, UNPOOLED))
+    assert get(app, "/api/studies")["study_summaries"][0]["study_name"] == "copied"
+    detail = get(app, "/api/studies/1")
+    assert [each["number"] for each in detail["trials"]] == list(range(7))
 
 
-def test_optuna_reads_parameters_values_curves_dates_and_constraints(url: str) -> None:
+def test_parameters_values_curves_dates_and_constraints_are_there_and_attributes_tell_the_rest(url):
     study = loaded(url)
     first, second = study.trials[:2]
     assert study.best_trial.number == 0
@@ -122,10 +128,6 @@ def test_optuna_reads_parameters_values_curves_dates_and_constraints(url: str) -
     assert first.datetime_start == datetime.fromtimestamp(1001.0)
     assert first.datetime_complete == datetime.fromtimestamp(1009.0)
     assert first.constraints == {"latency": -0.5}
-
-
-def test_attributes_tell_what_optuna_has_no_place_for(url: str) -> None:
-    study = loaded(url)
     assert study.user_attrs["team"] == "vision"
     assert yaml.safe_load(study.user_attrs["hpsearch:study_file"])["objective"]
     assert study.metric_names == ["accuracy"]
@@ -143,7 +145,7 @@ def test_attributes_tell_what_optuna_has_no_place_for(url: str) -> None:
     assert study.trials[6].user_attrs["hpsearch:repeats"] == 0
 
 
-def test_optuna_goes_on_with_the_copy(tmp_path: Path) -> None:
+def test_optuna_goes_on_with_the_copy(tmp_path):
     url = f"sqlite:///{tmp_path / 'optuna.db'}"
     write(a_study(), url, replace=False)
     study = loaded(url)
@@ -151,7 +153,7 @@ def test_optuna_goes_on_with_the_copy(tmp_path: Path) -> None:
     assert [each.state for each in study.trials[5:]] == [TrialState.COMPLETE] * 3
 
 
-def test_several_objectives_keep_their_directions(tmp_path: Path) -> None:
+def test_several_objectives_keep_their_directions(tmp_path):
     url = f"sqlite:///{tmp_path / 'optuna.db'}"
     write(a_study(several=True), url, replace=False)
     study = loaded(url)
@@ -160,26 +162,7 @@ def test_several_objectives_keep_their_directions(tmp_path: Path) -> None:
     assert {each.number for each in study.best_trials} == {0, 6}
 
 
-def test_the_command_line_of_optuna_reads_it(url: str) -> None:
-    program = Path(sys.executable).with_name("optuna")
-    command = [str(program), "best-trial", "--study-name", "copied"]
-    answer = subprocess.run(
-        [*command, "--storage", url, "-f", "json"], capture_output=True, text=True, check=True
-    )
-    assert json.loads(answer.stdout)["number"] == 0
-
-
-def test_the_dashboard_reads_it(url: str) -> None:
-    dashboard = pytest.importorskip("optuna_dashboard")
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        app = dashboard.wsgi(RDBStorage(url, UNPOOLED))
-    assert get(app, "/api/studies")["study_summaries"][0]["study_name"] == "copied"
-    detail = get(app, "/api/studies/1")
-    assert [each["number"] for each in detail["trials"]] == list(range(7))
-
-
-def test_a_copy_is_replaced_only_on_request_and_never_doubled(tmp_path: Path) -> None:
+def test_a_copy_is_replaced_only_on_request_and_never_doubled(tmp_path):
     url = f"sqlite:///{tmp_path / 'optuna.db'}"
     history = a_study()
     write(history, url, replace=False)
@@ -192,14 +175,14 @@ def test_a_copy_is_replaced_only_on_request_and_never_doubled(tmp_path: Path) ->
     assert sorted(optuna.get_all_study_names(RDBStorage(url, UNPOOLED))) == ["copied", "other"]
 
 
-def test_a_study_of_somebody_else_is_never_replaced(tmp_path: Path) -> None:
+def test_a_study_of_somebody_else_is_never_replaced(tmp_path):
     url = f"sqlite:///{tmp_path / 'optuna.db'}"
     optuna.create_study(study_name="copied", storage=RDBStorage(url, UNPOOLED))
     with pytest.raises(StudyExists, match="which is not a copy of this one"):
         write(a_study(), url, replace=True)
 
 
-def test_places_that_cannot_be_an_optuna_storage_are_refused(tmp_path: Path) -> None:
+def test_places_that_cannot_be_an_optuna_storage_are_refused(tmp_path):
     ours = f"sqlite:///{tmp_path / 'hpsearch.db'}"
     Store.open(ours).close()
     with pytest.raises(UserError, match="is a database of hpsearch"):
@@ -214,14 +197,12 @@ def test_places_that_cannot_be_an_optuna_storage_are_refused(tmp_path: Path) -> 
         write(a_study(), f"sqlite:///{file}", replace=False)
 
 
-def test_postgresql_takes_a_copy_as_well(postgresql_url: str) -> None:
+def test_postgresql_takes_a_copy_as_well(postgresql_url):
     write(a_study(), postgresql_url, replace=False)
     assert len(loaded(postgresql_url.replace("postgresql:", "postgresql+psycopg:")).trials) == 7
 
 
-def test_the_command_says_what_it_wrote_and_what_excludes_what(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_command_says_what_it_wrote_and_what_excludes_what(tmp_path, capsys):
     ours, url = f"sqlite:///{tmp_path / 'ours.db'}", f"sqlite:///{tmp_path / 'optuna.db'}"
     with closing(Store.open(ours)) as store:
         store.create_study(StudyRecord(0, "empty", FILE, ("maximize",), uid="u"))

@@ -100,16 +100,14 @@ def rows(store: Store, query: str) -> list[Any]:
         return [tuple(row) for row in connection.exec_driver_sql(query)]
 
 
-def test_what_a_driver_leaves_is_as_it_must_be(store: Store, study: str, check: CHECK) -> None:
+def test_what_a_driver_leaves_is_as_it_must_be(store, study, check):
     assert check() == (0, "no problems found\n")
 
 
 @pytest.mark.parametrize(
     "change", ["standing = standing + 0.1", "violation = 0.5", "standing = NULL"]
 )
-def test_a_rank_that_does_not_follow_from_its_trial_is_found(
-    store: Store, study: str, check: CHECK, change: str
-) -> None:
+def test_a_rank_that_does_not_follow_from_its_trial_is_found(store, study, check, change):
     number = one(store, "SELECT min(number) FROM trials WHERE standing IS NOT NULL")
     execute(store, f"UPDATE trials SET {change} WHERE number = {number}")
     code, said = check()
@@ -117,16 +115,14 @@ def test_a_rank_that_does_not_follow_from_its_trial_is_found(
     assert f"toy, trial {number}: it is ranked by violation" in said
 
 
-def test_tallies_with_other_times_than_their_trials_are_found(
-    store: Store, study: str, check: CHECK
-) -> None:
+def test_tallies_with_other_times_than_their_trials_are_found(store, study, check):
     execute(store, "UPDATE tallies SET gpu_seconds = gpu_seconds + 1 WHERE state = 'complete'")
     code, said = check()
     assert code != 0
     assert "GPU-seconds for" in said
 
 
-def test_tallies_do_not_drift_however_often_trials_are_written(store: Store) -> None:
+def test_tallies_do_not_drift_however_often_trials_are_written(store):
     record = store.create_study(StudyRecord(0, "drift", ""))
     trials = [Trial(number, State.RUNNING, {}) for number in range(3)]
     for turn in range(300):
@@ -140,9 +136,7 @@ def test_tallies_do_not_drift_however_often_trials_are_written(store: Store) -> 
     assert kept == {"running": 0.0, "complete": 1.5}, "to the last bit"
 
 
-def test_reports_past_the_budget_are_as_the_code_of_users_makes_them(
-    store: Store, study: str, check: CHECK
-) -> None:
+def test_reports_past_the_budget_are_as_the_code_of_users_makes_them(store, study, check):
     for which, resource, attempt in (("max", 99, 2), ("min", 12, 1)):
         at = f"(SELECT {which}(resource) FROM reports WHERE trial = {LOST})"
         report = f"trial = {LOST} AND resource = {at}"
@@ -152,7 +146,7 @@ def test_reports_past_the_budget_are_as_the_code_of_users_makes_them(
     assert check() == (0, "no problems found\n")
 
 
-def test_every_moment_of_a_study_is_as_it_must_be(store: Store, tmp_path: Path) -> None:
+def test_every_moment_of_a_study_is_as_it_must_be(store, tmp_path):
     spec = spec_with(budget={"trials": 6, "per_trial": {"epochs": 9}})
     history = create_study(store, spec, tmp_path)
     executor = SimulatedExecutor(Bowl(), trial_budget(spec), workers=2, losses=(50.0,))
@@ -291,9 +285,7 @@ HARM = {
 
 
 @pytest.mark.parametrize(("harm", "told"), HARM.values(), ids=HARM.keys())
-def test_harm_is_found_and_named(
-    store: Store, study: str, check: CHECK, harm: str, told: str
-) -> None:
+def test_harm_is_found_and_named(store, study, check, harm, told):
     execute(store, harm)
     code, said = check()
     assert code != 0
@@ -311,8 +303,8 @@ SOMETIMES = ("status toy", "best toy", "ls")
     ["parameters that are a list", "a state that there is not", "a metric that is a mapping"],
 )
 def test_the_reader_of_a_damaged_value_learns_its_column_and_the_remedy(
-    store: Store, study: str, run: Run, tmp_path: Path, harm: str
-) -> None:
+    store, study, run, tmp_path, harm
+):
     statement, told = HARM[harm]
     place = {"best": one(store, f"SELECT {COMPLETE}"), "to": tmp_path}
     execute(store, statement)
@@ -324,7 +316,7 @@ def test_the_reader_of_a_damaged_value_learns_its_column_and_the_remedy(
         assert "hpsearch db check" in said
 
 
-def test_what_is_not_json_or_yaml_is_named(sqlite_url: str, tmp_path: Path, run: Run) -> None:
+def test_what_is_not_json_or_yaml_is_named(sqlite_url, tmp_path, run):
     with closing(Store.open(sqlite_url)) as store:
         written(store, "toy", tmp_path / "checkpoints")
         for harm, command, told in (
@@ -337,7 +329,7 @@ def test_what_is_not_json_or_yaml_is_named(sqlite_url: str, tmp_path: Path, run:
             assert told in said
 
 
-def test_every_rule_has_harm_that_breaks_it(store: Store, study: str) -> None:
+def test_every_rule_has_harm_that_breaks_it(store, study):
     record = store.find_study(study)
     found = set()
     for harm, _ in HARM.values():
@@ -353,15 +345,13 @@ def test_every_rule_has_harm_that_breaks_it(store: Store, study: str) -> None:
     assert found == set(RULES)
 
 
-def test_a_number_cannot_stand_twice(store: Store, study: str) -> None:
+def test_a_number_cannot_stand_twice(store, study):
     with pytest.raises(IntegrityError, match=r"(?i)unique"):
         execute(store, "INSERT INTO trials SELECT * FROM trials WHERE number = 0")
 
 
 @pytest.mark.parametrize("damage", ["changed", "cut short", "missing"])
-def test_a_damaged_checkpoint_is_found_and_named(
-    store: Store, study: str, check: CHECK, damage: str
-) -> None:
+def test_a_damaged_checkpoint_is_found_and_named(store, study, check, damage):
     path = Path(one(store, f"SELECT checkpoint FROM trials WHERE number = {COMPLETE}"))
     match damage:
         case "changed":
@@ -375,9 +365,7 @@ def test_a_damaged_checkpoint_is_found_and_named(
     assert f"its checkpoint cannot be used: {path} is" in said
 
 
-def test_a_study_that_is_asked_about_answers_for_itself_alone(
-    store: Store, study: str, tmp_path: Path
-) -> None:
+def test_a_study_that_is_asked_about_answers_for_itself_alone(store, study, tmp_path):
     execute(store, f"UPDATE trials SET gpu_seconds = 0.5 WHERE number = {COMPLETE}")
     written(store, "unharmed", tmp_path / "more")
     with store.reading() as connection:
@@ -385,8 +373,6 @@ def test_a_study_that_is_asked_about_answers_for_itself_alone(
         assert {v.study for v in violations(connection)} == {"toy"}
 
 
-def test_a_live_study_is_checked_while_its_driver_holds_it(
-    store: Store, study: str, check: CHECK
-) -> None:
+def test_a_live_study_is_checked_while_its_driver_holds_it(store, study, check):
     store.acquire(store.find_study(study).id, "driver", 1e9)
     assert check()[0] == 0

@@ -2,13 +2,11 @@
 
 import gc
 import json
-from pathlib import Path
 from typing import Any, ClassVar
 
 import pandas as pd
 import pytest
 
-from contract.conftest import Run
 from hpsearch.bridges.tables import write
 from hpsearch.domain.history import Changes
 from hpsearch.domain.lifecycle import State
@@ -87,7 +85,7 @@ def many(store: Store, directions: tuple[str, ...] = ("maximize",)) -> None:
     store.create_study(record, Changes(trials=trials, attempts=attempts, reports=reports))
 
 
-def test_a_cursor_of_the_server_is_open_while_trials_are_read(store: Store) -> None:
+def test_a_cursor_of_the_server_is_open_while_trials_are_read(store):
     many(store)
     with store.reading() as connection:
         rows = iter(each_trial(connection, only_study(connection)))
@@ -99,9 +97,7 @@ def test_a_cursor_of_the_server_is_open_while_trials_are_read(store: Store) -> N
 
 @pytest.mark.cases(4)
 @pytest.mark.parametrize("format_", ["table", "json", "yaml", "csv"])
-def test_trials_are_printed_a_few_at_a_time(
-    store: Store, format_: str, monkeypatch: pytest.MonkeyPatch, run: Run
-) -> None:
+def test_trials_are_printed_a_few_at_a_time(store, format_, monkeypatch, run):
     many(store)
     rows = counted(monkeypatch, queries, "TrialRow")
     code, out, _ = run("trials", "many", "--format", format_, "--storage", store.url)
@@ -119,9 +115,7 @@ def test_trials_are_printed_a_few_at_a_time(
 
 @pytest.mark.parametrize("suffix", [".csv", ".parquet"])
 @pytest.mark.parametrize("make", [trials_table, reports_table, attempts_table])
-def test_files_are_written_a_few_rows_at_a_time(
-    store: Store, make: Any, suffix: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_files_are_written_a_few_rows_at_a_time(store, make, suffix, tmp_path, monkeypatch):
     many(store)
     rows = counted(monkeypatch, queries, "TrialRow")
     parts = []
@@ -153,9 +147,7 @@ def test_files_are_written_a_few_rows_at_a_time(
     )
 
 
-def test_a_column_of_whole_and_broken_numbers_and_of_texts_has_one_type(
-    store: Store, tmp_path: Path
-) -> None:
+def test_a_column_of_whole_and_broken_numbers_and_of_texts_has_one_type(store, tmp_path):
     record = StudyRecord(0, "mixed", SPEC, ("maximize",))
     params = [{"a": 1, "b": 1, "c": True}] * 15 + [{"a": 0.5, "b": "x", "c": False}] * 15
     trials = [Trial(number, State.QUEUED, each) for number, each in enumerate(params)]
@@ -169,9 +161,7 @@ def test_a_column_of_whole_and_broken_numbers_and_of_texts_has_one_type(
     assert read["c"].tolist() == [True] * 15 + [False] * 15
 
 
-def test_whole_trials_are_read_a_few_at_a_time(
-    store: Store, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_whole_trials_are_read_a_few_at_a_time(store, monkeypatch):
     many(store)
     trials = counted(monkeypatch, contents, "Trial")
     monkeypatch.setitem(contents.TABLES, trials, schema.trials)
@@ -187,9 +177,7 @@ def test_whole_trials_are_read_a_few_at_a_time(
     assert [each.number for each in store.each_trial(study.id, revision)] == [7]
 
 
-def test_the_front_of_several_objectives_is_found_a_few_trials_at_a_time(
-    store: Store, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_front_of_several_objectives_is_found_a_few_trials_at_a_time(store, monkeypatch):
     many(store, ("maximize", "maximize"))
     rows = counted(monkeypatch, queries, "TrialRow")
     with store.reading() as connection:
@@ -198,9 +186,7 @@ def test_the_front_of_several_objectives_is_found_a_few_trials_at_a_time(
     assert rows.most <= 4 * FETCHED
 
 
-def test_the_time_left_of_a_driven_study_is_estimated_from_some_of_its_trials(
-    store: Store, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_time_left_of_a_driven_study_is_estimated_from_some_of_its_trials(store, monkeypatch):
     many(store)
     store.acquire(store.find_study("many").id, "driver", 1e6)
     trials = counted(monkeypatch, standing, "Trial")
@@ -220,9 +206,7 @@ def test_the_time_left_of_a_driven_study_is_estimated_from_some_of_its_trials(
     assert trials.most - trials.live <= 20
 
 
-def test_the_page_of_a_large_study_is_of_chosen_trials_and_of_counts(
-    store: Store, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_page_of_a_large_study_is_of_chosen_trials_and_of_counts(store, monkeypatch):
     many(store)
     monkeypatch.setattr(history_frames, "MOST_TRIALS", 30)
     rows = counted(monkeypatch, queries, "TrialRow")

@@ -6,7 +6,6 @@ import json
 import warnings
 from collections.abc import Callable
 from contextlib import closing
-from pathlib import Path
 from typing import Any
 
 import optuna
@@ -75,7 +74,9 @@ def history(url: str) -> History:
         return store.load("nested")
 
 
-def test_they_are_on_record_as_they_are_and_a_database_is_sound(url: str, read: Read) -> None:
+def test_they_are_on_record_and_tables_files_optunas_tools_and_pictures_read_them(
+    url, read, tmp_path
+):
     trials = history(url).trials
     assert trials[0].params == {"layers": [64, 64], "opt": OPTIMIZERS[0], "lr": 0.5}
     assert all(trial.params["layers"] in LAYERS for trial in trials)
@@ -85,32 +86,6 @@ def test_they_are_on_record_as_they_are_and_a_database_is_sound(url: str, read: 
     ]
     with closing(Store.open(url, create=False)) as store, store.reading() as connection:
         assert violations(connection) == []
-
-
-@pytest.mark.parametrize(
-    ("where", "chosen"),
-    [
-        ("layers = '[64, 64]'", lambda p: p["layers"] == [64, 64]),
-        ("layers in ('[64.0,64]', '[ ]')", lambda p: p["layers"] in ([64, 64], [])),
-        ("layers != '[64]'", lambda p: p["layers"] != [64]),
-        ("layers = '[64'", lambda p: p["layers"] == "[64"),
-        ("layers is null", lambda p: p["layers"] is None),
-        ("layers < 'a'", lambda p: p["layers"] == "[64"),
-        ('opt = \'{"betas":[0.90,0.99],"name":"adam"}\'', lambda p: p["opt"] == OPTIMIZERS[0]),
-        ("opt = '{}'", lambda p: False),
-    ],
-)
-def test_filters_choose_them_by_their_json(
-    url: str, read: Read, where: str, chosen: Callable[[Any], bool]
-) -> None:
-    rows = json.loads(read("trials", "nested", "--format", "json", "--where", where))
-    trials = history(url).trials
-    assert [row["number"] for row in rows] == [
-        trial.number for trial in trials if chosen(trial.params)
-    ]
-
-
-def test_tables_hold_their_json(url: str, read: Read, tmp_path: Path) -> None:
     printed = list(csv.DictReader(io.StringIO(read("trials", "nested", "--format", "csv"))))
     expected = [json.dumps(trial.params["opt"]) for trial in history(url).trials]
     assert [row["params.opt"] for row in printed] == expected
@@ -124,53 +99,6 @@ def test_tables_hold_their_json(url: str, read: Read, tmp_path: Path) -> None:
     assert "[64, 64]" in read("show", "nested", "0", str(other.number))
     best = yaml.safe_load(read("best", "nested", "--format", "yaml"))
     assert best["settings"]["opt"] in OPTIMIZERS
-
-
-def test_past_runs_come_back_from_a_table(url: str, sqlite_url: str, tmp_path: Path) -> None:
-    table = tmp_path / "trials.csv"
-    assert command("export", "nested", "--to", str(table), "--storage", url) == 0
-    columns = ["--params", "opt,lr", "--metric", "loss", "--direction", "minimize"]
-    found = imported(sqlite_url, table, *columns)
-    assert [trial.params["opt"] for trial in found.trials] == [
-        trial.params["opt"] for trial in history(url).trials
-    ]
-    choices = yaml.safe_load(found.study.spec)["space"]["opt"]["choices"]
-    assert sorted(choices, key=str) == sorted(OPTIMIZERS, key=str)
-
-
-def test_optuna_has_their_texts_and_gives_them_back(
-    url: str, sqlite_url: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    to = f"sqlite:///{tmp_path}/optuna.db"
-    assert command("export", "nested", "--to", to, "--storage", url) == 0
-    with warnings.catch_warnings(action="error", category=UserWarning):
-        copied = optuna.load_study(study_name="nested", storage=RDBStorage(to, UNPOOLED))
-        trials = copied.trials
-        assert trials[0].params["layers"] == "[64, 64]"
-    back = imported(sqlite_url, to)
-    assert [trial.params for trial in back.trials] == [
-        trial.params for trial in history(url).trials
-    ]
-    assert yaml.safe_load(back.study.spec)["space"]["opt"]["choices"] == OPTIMIZERS
-
-
-@pytest.mark.filterwarnings("ignore:Choices for a categorical distribution")
-def test_a_study_of_optuna_whose_choices_are_lists_is_imported(
-    sqlite_url: str, tmp_path: Path
-) -> None:
-    to = f"sqlite:///{tmp_path}/theirs.db"
-    theirs = optuna.create_study(storage=RDBStorage(to, UNPOOLED))
-    choices: list[Any] = [[64], [64, 64], {"a": 1}]
-    theirs.optimize(lambda trial: len(trial.suggest_categorical("c", choices)), n_trials=6)
-    expected = [trial.params["c"] for trial in theirs.trials]
-    found = imported(sqlite_url, to)
-    assert [trial.params["c"] for trial in found.trials] == expected
-    assert yaml.safe_load(found.study.spec)["space"]["c"]["choices"] == choices
-
-
-def test_optunas_own_tools_and_our_pictures_read_the_study(
-    url: str, read: Read, tmp_path: Path
-) -> None:
     with hpsearch.open(url, "nested") as study:
         as_optunas = study.optuna()
         params = ["layers", "opt"]
@@ -192,9 +120,66 @@ def test_optunas_own_tools_and_our_pictures_read_the_study(
     assert "[64, 64]" in page.read_text()
 
 
-def test_more_can_be_asked_for_on_the_command_line(
-    database_url: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.mark.parametrize(
+    ("where", "chosen"),
+    [
+        ("layers = '[64, 64]'", lambda p: p["layers"] == [64, 64]),
+        ("layers in ('[64.0,64]', '[ ]')", lambda p: p["layers"] in ([64, 64], [])),
+        ("layers != '[64]'", lambda p: p["layers"] != [64]),
+        ("layers = '[64'", lambda p: p["layers"] == "[64"),
+        ("layers is null", lambda p: p["layers"] is None),
+        ("layers < 'a'", lambda p: p["layers"] == "[64"),
+        ('opt = \'{"betas":[0.90,0.99],"name":"adam"}\'', lambda p: p["opt"] == OPTIMIZERS[0]),
+        ("opt = '{}'", lambda p: False),
+    ],
+)
+def test_filters_choose_them_by_their_json(url, read, where, chosen):
+    rows = json.loads(read("trials", "nested", "--format", "json", "--where", where))
+    trials = history(url).trials
+    assert [row["number"] for row in rows] == [
+        trial.number for trial in trials if chosen(trial.params)
+    ]
+
+
+def test_past_runs_come_back_from_a_table(url, sqlite_url, tmp_path):
+    table = tmp_path / "trials.csv"
+    assert command("export", "nested", "--to", str(table), "--storage", url) == 0
+    columns = ["--params", "opt,lr", "--metric", "loss", "--direction", "minimize"]
+    found = imported(sqlite_url, table, *columns)
+    assert [trial.params["opt"] for trial in found.trials] == [
+        trial.params["opt"] for trial in history(url).trials
+    ]
+    choices = yaml.safe_load(found.study.spec)["space"]["opt"]["choices"]
+    assert sorted(choices, key=str) == sorted(OPTIMIZERS, key=str)
+
+
+def test_optuna_has_their_texts_and_gives_them_back(url, sqlite_url, tmp_path, capsys):
+    to = f"sqlite:///{tmp_path}/optuna.db"
+    assert command("export", "nested", "--to", to, "--storage", url) == 0
+    with warnings.catch_warnings(action="error", category=UserWarning):
+        copied = optuna.load_study(study_name="nested", storage=RDBStorage(to, UNPOOLED))
+        trials = copied.trials
+        assert trials[0].params["layers"] == "[64, 64]"
+    back = imported(sqlite_url, to)
+    assert [trial.params for trial in back.trials] == [
+        trial.params for trial in history(url).trials
+    ]
+    assert yaml.safe_load(back.study.spec)["space"]["opt"]["choices"] == OPTIMIZERS
+
+
+@pytest.mark.filterwarnings("ignore:Choices for a categorical distribution")
+def test_a_study_of_optuna_whose_choices_are_lists_is_imported(sqlite_url, tmp_path):
+    to = f"sqlite:///{tmp_path}/theirs.db"
+    theirs = optuna.create_study(storage=RDBStorage(to, UNPOOLED))
+    choices: list[Any] = [[64], [64, 64], {"a": 1}]
+    theirs.optimize(lambda trial: len(trial.suggest_categorical("c", choices)), n_trials=6)
+    expected = [trial.params["c"] for trial in theirs.trials]
+    found = imported(sqlite_url, to)
+    assert [trial.params["c"] for trial in found.trials] == expected
+    assert yaml.safe_load(found.study.spec)["space"]["c"]["choices"] == choices
+
+
+def test_more_can_be_asked_for_on_the_command_line(database_url, monkeypatch):
     monkeypatch.setattr(requests, "WAIT_S", 0.0)  # the study hears of it when it is asked next
     with hpsearch.create(database_url, {**STUDY, "enqueue": []}) as study:
         trial = study.ask()

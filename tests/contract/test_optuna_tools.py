@@ -83,7 +83,7 @@ def driven(store: Store, trials: int = 1) -> History:
     return history
 
 
-def test_a_stored_study_reads_as_in_optunas_own_memory(store: Store) -> None:
+def test_a_stored_study_reads_as_in_optunas_own_memory(store):
     theirs = optimized()
     ours = stored(store, theirs)
     assert {trial.state for trial in ours.trials} == {TrialState.COMPLETE, TrialState.PRUNED}
@@ -96,7 +96,7 @@ def test_a_stored_study_reads_as_in_optunas_own_memory(store: Store) -> None:
     assert ours.best_trial.number == theirs.best_trial.number
 
 
-def test_several_objectives(store: Store) -> None:
+def test_several_objectives(store):
     record = StudyRecord(0, "several", "study: several", directions=("minimize", "maximize"))
     history = History(store.create_study(record))
     for number in range(3):
@@ -107,17 +107,13 @@ def test_several_objectives(store: Store) -> None:
     assert len(study.best_trials) == 3
 
 
-def test_a_study_of_ours_is_not_changed_through_optuna(store: Store) -> None:
+def test_a_study_of_ours_is_drawn_by_optunas_plots_and_not_changed_through_it(store):
     study = stored(store, optimized())
     with pytest.raises(NotImplementedError, match="only its own search changes"):
         study.ask()
     with pytest.raises(NotImplementedError, match="only its own search changes"):
         study.set_user_attr("key", 1)
     assert len(study.trials) == 12
-
-
-def test_the_plots_of_optuna_draw_a_stored_study(store: Store) -> None:
-    study = stored(store, optimized())
     complete = [trial.value for trial in study.get_trials(states=(TrialState.COMPLETE,))]
     history = optuna.visualization.plot_optimization_history(study)
     assert list(history.data[0].y) == complete
@@ -157,7 +153,7 @@ def get(app: Any, path: str) -> Any:
     return json.loads(body)
 
 
-def test_the_dashboard_of_optuna_serves_a_stored_study(store: Store) -> None:
+def test_the_dashboard_of_optuna_serves_a_stored_study(store):
     from optuna_dashboard import wsgi
 
     study = stored(store, optimized())
@@ -172,7 +168,7 @@ def test_the_dashboard_of_optuna_serves_a_stored_study(store: Store) -> None:
     ]
 
 
-def test_a_paused_trial_reads_as_pruned_at_its_rung_and_then_continues(store: Store) -> None:
+def test_a_paused_trial_reads_as_pruned_at_its_rung_and_then_continues(store):
     history = driven(store)
     storage = HistoryStorage(history)
     study = optuna.load_study(study_name="driven", storage=storage)
@@ -197,16 +193,24 @@ def test_a_paused_trial_reads_as_pruned_at_its_rung_and_then_continues(store: St
     assert paused.state == TrialState.PRUNED
 
 
-def test_a_history_is_read_without_the_database(store: Store) -> None:
+def test_a_trial_is_frozen_again_only_when_it_has_changed_and_read_without_the_database(store):
     history = driven(store, trials=3)
     storage = HistoryStorage(history)
     study = optuna.load_study(study_name="driven", storage=storage)
     store.delete_study(history.study.id)
     assert len(study.trials) == 3
     assert study.study_name == "driven"
+    history = driven(store, trials=2)
+    study = optuna.load_study(study_name="driven", storage=HistoryStorage(history))
+    first, second = study.get_trials(deepcopy=False)
+    history.add_report(ReportRecord(1, 1.0, None, {}))
+    first_again, second_again = study.get_trials(deepcopy=False)
+    assert first_again is first
+    assert second.intermediate_values == {}
+    assert list(second_again.intermediate_values) == [1]
 
 
-def test_what_a_sampler_notes_on_a_history_is_written_with_the_drivers_tick(store: Store) -> None:
+def test_what_a_sampler_notes_on_a_history_is_written_with_the_drivers_tick(store):
     history = driven(store)
     lease = store.acquire(history.study.id, "driver", ttl_s=4e9)
     store.commit(history.study.id, history.drain(), lease)
@@ -228,18 +232,7 @@ def read(store: Store, name: str) -> HistoryStorage:
     return HistoryStorage(store.load(name))
 
 
-def test_a_trial_is_frozen_again_only_when_it_has_changed(store: Store) -> None:
-    history = driven(store, trials=2)
-    study = optuna.load_study(study_name="driven", storage=HistoryStorage(history))
-    first, second = study.get_trials(deepcopy=False)
-    history.add_report(ReportRecord(1, 1.0, None, {}))
-    first_again, second_again = study.get_trials(deepcopy=False)
-    assert first_again is first
-    assert second.intermediate_values == {}
-    assert list(second_again.intermediate_values) == [1]
-
-
-def test_a_trial_that_ended_without_a_value_reads_as_failed(store: Store) -> None:
+def test_a_trial_that_ended_without_a_value_reads_as_failed(store):
     history = driven(store, trials=2)
     for trial, state in zip(history.trials, (State.COMPLETE, State.FAILED), strict=True):
         trial.state, trial.ended = state, 3.0
@@ -249,7 +242,7 @@ def test_a_trial_that_ended_without_a_value_reads_as_failed(store: Store) -> Non
     assert [(trial.state, trial.value) for trial in study.trials] == [(TrialState.FAIL, None)] * 2
 
 
-def test_fractions_of_a_resource_become_whole_steps(store: Store) -> None:
+def test_fractions_of_a_resource_become_whole_steps(store):
     history = driven(store)
     history.study.step_scale = 1000
     history.touch_study()
@@ -259,7 +252,7 @@ def test_fractions_of_a_resource_become_whole_steps(store: Store) -> None:
     assert study.trials[0].intermediate_values == {333: 0.333, 1000: 1.0, 2500: 2.5}
 
 
-def test_a_value_that_cannot_be_stored_is_refused_at_once(store: Store) -> None:
+def test_a_value_that_cannot_be_stored_is_refused_at_once(store):
     history = driven(store)
     storage = HistoryStorage(history)
     an_id = storage.get_trial_id_from_study_id_trial_number(history.study.id, 0)

@@ -93,7 +93,7 @@ def nodes_of(plan: dict[str, Any]) -> Iterator[dict[str, Any]]:
         yield from nodes_of(part)
 
 
-def test_no_command_reads_a_whole_table(store: Store) -> None:
+def test_no_command_reads_a_whole_table(store):
     found = {}
     for name, reading in READINGS.items():
         asked: list[tuple[str, Any]] = []
@@ -107,13 +107,13 @@ def test_no_command_reads_a_whole_table(store: Store) -> None:
     assert not found
 
 
-def test_a_query_that_reads_a_whole_table_is_found(store: Store) -> None:
+def test_a_query_that_reads_a_whole_table_is_found(store):
     with store.reading() as connection:
         assert whole_tables(connection, "SELECT sum(value) FROM trials", ())
         assert whole_tables(connection, "SELECT count(metrics) FROM reports", ())
 
 
-def test_as_many_queries_are_asked_of_many_studies_as_of_few(store: Store) -> None:
+def test_as_many_queries_are_asked_of_many_studies_as_of_few(store):
     counts = []
     for studies in (30, 3):
         asked: list[tuple[str, Any]] = []

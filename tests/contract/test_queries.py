@@ -77,7 +77,7 @@ def numbers(store: Store, **choice: Any) -> list[int]:
         return [row.number for row in trial_rows(connection, only_study(connection), **choice)]
 
 
-def test_parameters_columns_and_metrics_can_be_compared(store: Store) -> None:
+def test_parameters_columns_and_metrics_can_be_compared(store):
     trials = [
         trial(n, params={"lr": 10.0**-n, "opt": "adamw" if n % 2 else "lion"}, value=n / 10)
         for n in range(5)
@@ -92,7 +92,7 @@ def test_parameters_columns_and_metrics_can_be_compared(store: Store) -> None:
     assert numbers(store, where="number >= 1", sort="opt, loss desc", limit=3) == [3, 1, 4]
 
 
-def test_ranges_and_patterns_select_as_in_sql(store: Store) -> None:
+def test_ranges_and_patterns_select_as_in_sql(store):
     texts = {0: "AdamW", 1: "adafactor", 2: "sgd_100%", 3: None}
     trials = [trial(n, params={"opt": name}, value=n / 10) for n, name in texts.items()]
     trials.append(trial(4, params={"opt": 3, "between": 1, "like": "x"}, value=None))
@@ -114,7 +114,7 @@ def test_ranges_and_patterns_select_as_in_sql(store: Store) -> None:
             numbers(store, where=wrong)
 
 
-def test_how_far_limits_are_overstepped_can_be_asked_for(store: Store) -> None:
+def test_how_far_limits_are_overstepped_can_be_asked_for(store):
     margins: list[dict[str, Any]] = [
         {"latency_ms": 0.5, "size": 0.25},
         {"latency_ms": -0.5, "size": 0.25},
@@ -140,7 +140,7 @@ def test_how_far_limits_are_overstepped_can_be_asked_for(store: Store) -> None:
     assert best == [], "none of them has a value"
 
 
-def test_columns_win_over_parameters_and_parameters_over_metrics(store: Store) -> None:
+def test_columns_win_over_parameters_and_parameters_over_metrics(store):
     one = trial(0, params={"value": 1.0, "loss": 2.0}, value=5.0)
     one.reports[1.0] = ReportRecord(0, 1.0, 5.0, {"loss": 3.0, "value": 4.0})
     save(store, [one])
@@ -154,7 +154,7 @@ def test_columns_win_over_parameters_and_parameters_over_metrics(store: Store) -
         assert numbers(store, where=f"{name} = {value}") == [0]
 
 
-def test_times_compare_with_dates(store: Store) -> None:
+def test_times_compare_with_dates(store):
     save(store, [trial(0, created=1_750_000_000.0), trial(1, created=1_780_000_000.0)])
     assert numbers(store, where="created >= '2026-01-01'") == [1]
     assert numbers(store, where="created < '2025-06-15T17:06:41+02:00'") == [0]
@@ -162,9 +162,7 @@ def test_times_compare_with_dates(store: Store) -> None:
 
 
 @pytest.mark.parametrize("zone", ["UTC", "America/New_York", "Asia/Kolkata", "Pacific/Kiritimati"])
-def test_a_time_without_an_offset_is_the_one_that_tables_show(
-    store: Store, zone: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_time_without_an_offset_is_the_one_that_tables_show(store, zone, monkeypatch):
     save(store, [trial(0, started=1_780_000_020.0), trial(1, started=1_780_003_620.0)])
     monkeypatch.setenv("TZ", zone)
     time.tzset()
@@ -190,7 +188,7 @@ def test_a_time_without_an_offset_is_the_one_that_tables_show(
         ("learning_rate < true", "no order"),
     ],
 )
-def test_a_mistake_in_a_filter_names_the_remedy(store: Store, text: str, told: str) -> None:
+def test_a_mistake_in_a_filter_names_the_remedy(store, text, told):
     save(store, [trial(0, params={"learning_rate": 0.1})])
     with pytest.raises(FilterError) as caught:
         numbers(store, where=text)
@@ -200,7 +198,7 @@ def test_a_mistake_in_a_filter_names_the_remedy(store: Store, text: str, told: s
 @pytest.mark.parametrize(
     "text", ["x = ''' OR 1=1 --'", "`x'); DROP TABLE trials; --` = 1", "x in ('%s', ':a', '{}')"]
 )
-def test_nothing_typed_is_run_as_sql(store: Store, text: str) -> None:
+def test_nothing_typed_is_run_as_sql(store, text):
     save(store, [trial(0, params={"x": "y", "x'); DROP TABLE trials; --": 2})])
     assert numbers(store, where=text) == []
     assert numbers(store) == [0]
@@ -287,9 +285,7 @@ on_real_databases = settings(max_examples=examples(60))
 
 @on_real_databases
 @given(trials=some_trials(), texts=st.lists(conditions(), min_size=1, max_size=6))
-def test_where_selects_what_a_plain_reading_of_it_selects(
-    store: Store, trials: list[Trial], texts: list[str]
-) -> None:
+def test_where_selects_what_a_plain_reading_of_it_selects(store, trials, texts):
     name = f"where-{next(names_taken)}"
     save(store, trials, name)
     with store.reading() as connection:
@@ -311,9 +307,7 @@ def test_where_selects_what_a_plain_reading_of_it_selects(
         max_size=3,
     ),
 )
-def test_sort_orders_as_a_plain_sort_does(
-    store: Store, trials: list[Trial], keys: list[tuple[str, str]]
-) -> None:
+def test_sort_orders_as_a_plain_sort_does(store, trials, keys):
     name, text = f"sort-{next(names_taken)}", ", ".join(map("".join, keys))
     save(store, trials, name)
     with store.reading() as connection:
@@ -395,7 +389,7 @@ def _sorted(rows: list[TrialRow], name: str, kind: str, *, descending: bool) -> 
     return sorted(there, key=lambda row: _value(name, row), reverse=descending) + absent
 
 
-def test_a_number_beside_another_is_that_number_as_in_a_study_file(store: Store) -> None:
+def test_a_number_beside_another_is_that_number_as_in_a_study_file(store):
     drawn = [0.8999999999999999, 0.9, 0.9 * (1 + 1e-8), 0.1 + 0.2, -(0.1 + 0.2), 3, 0.0, 1e-300]
     save(store, [trial(n, params={"s": s}, value=s, seed=n) for n, s in enumerate(drawn)])
     for sign, value in itertools.product(("=", "!=", "<", "<=", ">", ">=", "in", "not in"), drawn):
@@ -407,7 +401,7 @@ def test_a_number_beside_another_is_that_number_as_in_a_study_file(store: Store)
             assert numbers(store, where=f"{name} {sign} {right}") == expected, (sign, value)
 
 
-def test_counts_and_times_are_compared_exactly(store: Store) -> None:
+def test_counts_and_times_are_compared_exactly(store):
     seeds = [2**60, 2**60 + 1]
     trials = [trial(n, seed=seed, started=1.7e9 + n) for n, seed in enumerate(seeds)]
     save(store, trials)
@@ -418,13 +412,13 @@ def test_counts_and_times_are_compared_exactly(store: Store) -> None:
 
 
 @pytest.mark.thorough
-def test_the_longest_expression_is_not_too_much_for_a_database(store: Store) -> None:
+def test_the_longest_expression_is_not_too_much_for_a_database(store):
     save(store, [trial(0, params={"x": 1})])
     assert numbers(store, where=" or ".join(["x = 2"] * 440) + " or x = 1") == [0]
     assert numbers(store, where=f"x in ({', '.join(['2'] * 1200)}, 1)") == [0]
 
 
-def test_best_tells_a_tie_with_a_trial_that_is_not_shown(store: Store) -> None:
+def test_best_tells_a_tie_with_a_trial_that_is_not_shown(store):
     save(store, [trial(0, value=0.5), trial(1, value=0.5)])
     with store.reading() as connection:
         result = study_result(connection, only_study(connection))
@@ -433,9 +427,7 @@ def test_best_tells_a_tie_with_a_trial_that_is_not_shown(store: Store) -> None:
     assert not result.best.tied, "it is not tied with itself"
 
 
-def test_best_tells_a_tie_with_a_trial_that_stands_behind_some_that_cannot_be_compared(
-    store: Store,
-) -> None:
+def test_best_tells_a_tie_with_a_trial_that_stands_behind_some_that_cannot_be_compared(store):
     paused = [
         trial(n, State.PAUSED, value=0.5, resource=at) for n, at in enumerate((1.0, 3.0, 1.0))
     ]
@@ -447,7 +439,7 @@ def test_best_tells_a_tie_with_a_trial_that_stands_behind_some_that_cannot_be_co
     assert (result.best.trial.number, result.tied) == (0, [2])
 
 
-def test_where_a_value_was_seen_is_the_first_report_that_has_it(store: Store) -> None:
+def test_where_a_value_was_seen_is_the_first_report_that_has_it(store):
     one, other = trial(0, value=0.9), trial(1, value=0.8)
     for resource, value in ((1.0, 0.7), (2.0, 0.9), (3.0, 0.9)):
         one.reports[resource] = ReportRecord(0, resource, value, {})
@@ -459,7 +451,7 @@ def test_where_a_value_was_seen_is_the_first_report_that_has_it(store: Store) ->
     assert (one.seen_at, other.seen_at) == (2.0, None)
 
 
-def test_best_of_the_trials_that_a_filter_selects(store: Store) -> None:
+def test_best_of_the_trials_that_a_filter_selects(store):
     save(
         store,
         [trial(n, value=n / 10, params={"opt": "adamw" if n % 2 else "lion"}) for n in range(6)],
@@ -469,7 +461,7 @@ def test_best_of_the_trials_that_a_filter_selects(store: Store) -> None:
     assert [r.trial.number for r in ranked] == [4, 2]
 
 
-def test_of_several_objectives_the_best_are_those_that_nothing_beats(store: Store) -> None:
+def test_of_several_objectives_the_best_are_those_that_nothing_beats(store):
     measured = [(0.9, 30.0), (0.8, 10.0), (0.8, 20.0), (0.7, 10.0)]
     made = [trial(n, value=values[0], values=list(values)) for n, values in enumerate(measured)]
     save(
@@ -497,7 +489,7 @@ def worked(
     return trial(number, state, attempts=[attempt], gpu_seconds=attempt.gpu_seconds, **more)
 
 
-def test_the_status_of_a_study_tells_its_trials_budget_work_and_failures(store: Store) -> None:
+def test_the_status_of_a_study_tells_its_trials_budget_work_and_failures(store):
     trials = [
         worked(0, State.COMPLETE, Outcome.COMPLETE, value=0.8),
         worked(1, State.FAILED, Outcome.FAILED, error_kind=ErrorKind.DIVERGED, error_text="first"),
@@ -536,7 +528,7 @@ def test_the_status_of_a_study_tells_its_trials_budget_work_and_failures(store: 
 PRICED = SPEC.replace("cost_per_gpu_hour: 2", "cost_per_gpu_hour: {a100: 2, T4: 0.5}")
 
 
-def test_the_status_of_a_study_tells_what_each_type_of_device_took_and_cost(store: Store) -> None:
+def test_the_status_of_a_study_tells_what_each_type_of_device_took_and_cost(store):
     of = {"NVIDIA A100-SXM4-80GB": (1800.0, 900.0), "Tesla T4": (3600.0,), "Tesla V100": (7200.0,)}
     trials = []
     for device, taken in of.items():
@@ -562,7 +554,7 @@ def test_the_status_of_a_study_tells_what_each_type_of_device_took_and_cost(stor
     }
 
 
-def test_one_type_of_device_is_not_told_apart_unless_it_has_no_price(store: Store) -> None:
+def test_one_type_of_device_is_not_told_apart_unless_it_has_no_price(store):
     trials = [worked(0, State.COMPLETE, Outcome.COMPLETE, value=0.5)]
     save(store, trials, "plain")
     save(store, trials, "priced", spec=PRICED)
@@ -574,7 +566,7 @@ def test_one_type_of_device_is_not_told_apart_unless_it_has_no_price(store: Stor
     assert by_device(priced) == "cpu 10 s (no price)"
 
 
-def test_studies_are_listed_newest_first_with_their_best(store: Store) -> None:
+def test_studies_are_listed_newest_first_with_their_best(store):
     save(
         store,
         [trial(0, value=0.5), trial(1, State.QUEUED)],
@@ -590,14 +582,14 @@ def test_studies_are_listed_newest_first_with_their_best(store: Store) -> None:
     assert old.best.value == 0.5
 
 
-def test_an_unknown_study_names_the_nearest(store: Store) -> None:
+def test_an_unknown_study_names_the_nearest(store):
     save(store, [], "banking-intents")
     with store.reading() as connection, pytest.raises(StudyNotFound) as caught:
         find_study(connection, "banking-intent")
     assert "did you mean banking-intents?" in str(caught.value)
 
 
-def test_one_trial_with_everything_known_of_it(store: Store) -> None:
+def test_one_trial_with_everything_known_of_it(store):
     one = worked(0, State.COMPLETE, Outcome.COMPLETE, value=0.8)
     for resource in (2.0, 1.0):
         one.reports[resource] = ReportRecord(0, resource, 0.8, {"accuracy": 0.8, "loss": math.inf})
@@ -615,7 +607,7 @@ def test_one_trial_with_everything_known_of_it(store: Store) -> None:
     assert detail.decisions[0]["against"] == [3, 4]
 
 
-def test_frames_have_a_column_for_each_parameter_and_metric(store: Store) -> None:
+def test_frames_have_a_column_for_each_parameter_and_metric(store):
     one = worked(
         0, State.COMPLETE, Outcome.COMPLETE, value=0.8, params={"lr": 0.1, "value": "x", "acc": 7}
     )

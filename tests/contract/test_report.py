@@ -19,5 +19,5 @@ def told(url: str) -> str:
     return "\n".join(texts)
 
 
-def test_both_databases_tell_the_same(sqlite_url: str, postgresql_url: str) -> None:
+def test_both_databases_tell_the_same(sqlite_url, postgresql_url):
     assert told(sqlite_url) == told(postgresql_url)

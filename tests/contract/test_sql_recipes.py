@@ -115,7 +115,7 @@ def named(question: str) -> str:
 
 
 @pytest.mark.parametrize("question", QUESTIONS, ids=named)
-def test_a_recipe_finds_the_same_in_both_databases(question: str, sqlite, postgresql) -> None:
+def test_a_recipe_finds_the_same_in_both_databases(question, sqlite, postgresql):
     ask, _ = sqlite
     found = comparable(ask(question))
     assert found, "the studies of this test have an answer to each"
@@ -131,7 +131,7 @@ def answer(ask: Ask, begin: str) -> list[tuple[Any, ...]]:
     return ask(question)
 
 
-def test_the_answers_are_those_of_the_records(sqlite) -> None:
+def test_the_answers_are_those_of_the_records(sqlite):
     ask, histories = sqlite
     trials = histories["digits"].trials
     failed = [trial for trial in trials if trial.state is State.FAILED]
@@ -171,14 +171,12 @@ def test_the_answers_are_those_of_the_records(sqlite) -> None:
     assert so_far[-1] == max(trial.value for trial in trials if trial.value is not None)
 
 
-def test_views_of_a_persons_own_disturb_no_check(sqlite, url: str) -> None:
+def test_views_of_a_persons_own_disturb_no_check(sqlite, url):
     with closing(Store.open(url)) as store, store.reading() as connection:
         assert violations(connection) == []
 
 
-def test_the_notebook_runs_and_has_no_outputs(
-    sqlite, url: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_notebook_runs_and_has_no_outputs(sqlite, url, monkeypatch):
     monkeypatch.setenv("HPSEARCH_STORAGE", url)
     cells = [cell for cell in NOTEBOOK["cells"] if cell["cell_type"] == "code"]
     names: dict[str, Any] = {}
@@ -194,7 +192,7 @@ def test_the_notebook_runs_and_has_no_outputs(
     assert names["decisions"]["decisions"].sum() > 0
 
 
-def test_the_page_shows_python_that_runs(sqlite, url: str) -> None:
+def test_the_page_shows_python_that_runs(sqlite, url):
     (shown,) = (block for block in pages.blocks("database") if block.language == "python")
     shell = pages.Shell(Path(str(make_url(url).database)).parent)
     shell.run(shown)

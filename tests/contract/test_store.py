@@ -88,7 +88,7 @@ def a_trial_with_every_field() -> Trial:
     )
 
 
-def test_everything_about_a_study_comes_back(store: Store) -> None:
+def test_everything_about_a_study_comes_back(store):
     study = StudyRecord(
         0,
         "päper-7",
@@ -135,7 +135,7 @@ def test_everything_about_a_study_comes_back(store: Store) -> None:
     assert isinstance(loaded.trials[0].params["zeta"], float)
 
 
-def test_what_is_not_a_number_is_kept_in_metrics_and_absent_as_a_value(store: Store) -> None:
+def test_what_is_not_a_number_is_kept_in_metrics_and_absent_as_a_value(store):
     history = new_study(store)
     history.add_trial(Trial(0, State.RUNNING, {}, value=math.nan))
     history.add_report(ReportRecord(0, 1.0, math.nan, {"loss": math.nan}))
@@ -146,7 +146,7 @@ def test_what_is_not_a_number_is_kept_in_metrics_and_absent_as_a_value(store: St
     assert math.isnan(trial.reports[1.0].metrics["loss"])
 
 
-def test_words_from_anywhere_are_stored_readably(store: Store) -> None:
+def test_words_from_anywhere_are_stored_readably(store):
     history = new_study(store)
     history.add_trial(Trial(0, State.FAILED, {}, error_text=NASTY, checkpoint=NASTY))
     history.add_attempt(Attempt(0, 1, NASTY, 0.0, note=NASTY))
@@ -163,7 +163,7 @@ def test_words_from_anywhere_are_stored_readably(store: Store) -> None:
     )
 
 
-def test_decisions_and_environments_are_written_once_each(store: Store) -> None:
+def test_decisions_and_environments_are_written_once_each(store):
     history = new_study(store)
     history.add_trial(Trial(0, State.RUNNING, {}))
     history.add_decision(
@@ -179,16 +179,14 @@ def test_decisions_and_environments_are_written_once_each(store: Store) -> None:
     assert (environment["revision"], environment["packages"]) == ("abc", {"torch": "2"})
 
 
-def test_a_name_is_given_once(store: Store) -> None:
+def test_a_name_is_given_once(store):
     new_study(store)
     with pytest.raises(StudyExists, match="hpsearch resume a-study"):
         new_study(store)
     assert store.study_names() == ["a-study"]
 
 
-def test_a_deleted_study_is_gone_with_all_its_rows_and_its_id_is_not_used_again(
-    store: Store,
-) -> None:
+def test_a_deleted_study_is_gone_with_all_its_rows_and_its_id_is_not_used_again(store):
     history = new_study(store)
     history.add_trial(Trial(0, State.RUNNING, {}))
     history.add_attempt(Attempt(0, 1, "w", 0.0))
@@ -209,7 +207,7 @@ def test_a_deleted_study_is_gone_with_all_its_rows_and_its_id_is_not_used_again(
     assert new_study(store).study.id > history.study.id
 
 
-def test_a_live_lease_keeps_others_out_and_tells_who_has_it(store: Store) -> None:
+def test_a_live_lease_keeps_others_out_and_tells_who_has_it(store):
     study_id = new_study(store).study.id
     store.acquire(study_id, "host-1:17", TTL_S)
     let_pass(store, TTL_S / 2)
@@ -217,7 +215,7 @@ def test_a_live_lease_keeps_others_out_and_tells_who_has_it(store: Store) -> Non
         store.acquire(study_id, "host-2:18", TTL_S)
 
 
-def test_people_are_shown_who_has_it_without_what_makes_that_certain(store: Store) -> None:
+def test_people_are_shown_who_has_it_without_what_makes_that_certain(store):
     study_id = new_study(store).study.id
     lost = store.acquire(study_id, "ada@gpu-1:17#b-00t/4026531836/99", TTL_S)
     with pytest.raises(StudyHeld, match=r"driven by ada@gpu-1:17 since"):
@@ -228,9 +226,7 @@ def test_people_are_shown_who_has_it_without_what_makes_that_certain(store: Stor
         store.renew(lost, TTL_S, 0.0)
 
 
-def test_a_lease_ends_by_the_databases_clock_and_no_other(
-    store: Store, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_lease_ends_by_the_databases_clock_and_no_other(store, monkeypatch):
     study_id = new_study(store).study.id
     a_day_ahead = time.time() + 86_400.0
     monkeypatch.setattr(time, "time", lambda: a_day_ahead)
@@ -249,14 +245,14 @@ def test_a_lease_ends_by_the_databases_clock_and_no_other(
     assert not held.live
 
 
-def test_a_live_lease_keeps_out_also_whoever_has_its_owners_name(store: Store) -> None:
+def test_a_live_lease_keeps_out_also_whoever_has_its_owners_name(store):
     study_id = new_study(store).study.id
     store.acquire(study_id, "root@host:1", TTL_S)
     with pytest.raises(StudyHeld):
         store.acquire(study_id, "root@host:1", TTL_S)
 
 
-def test_an_expired_lease_is_taken_over_with_a_higher_epoch(store: Store) -> None:
+def test_an_expired_lease_is_taken_over_with_a_higher_epoch(store):
     study_id = new_study(store).study.id
     first = store.acquire(study_id, "one", TTL_S)
     let_pass(store, TTL_S)
@@ -265,7 +261,7 @@ def test_an_expired_lease_is_taken_over_with_a_higher_epoch(store: Store) -> Non
     assert store.holder("a-study") == second
 
 
-def test_a_renewed_lease_lasts_longer(store: Store) -> None:
+def test_a_renewed_lease_lasts_longer(store):
     study_id = new_study(store).study.id
     lease = store.acquire(study_id, "one", TTL_S)
     let_pass(store, 0.9 * TTL_S)
@@ -277,7 +273,7 @@ def test_a_renewed_lease_lasts_longer(store: Store) -> None:
         store.acquire(study_id, "two", TTL_S)
 
 
-def test_a_released_lease_is_free_at_once_and_nobody_holds_it(store: Store) -> None:
+def test_a_released_lease_is_free_at_once_and_nobody_holds_it(store):
     study_id = new_study(store).study.id
     assert store.holder("a-study") is None
     lease = store.acquire(study_id, "one", TTL_S)
@@ -290,7 +286,7 @@ def test_a_released_lease_is_free_at_once_and_nobody_holds_it(store: Store) -> N
     assert held.owner == "two"
 
 
-def test_whoever_takes_a_study_over_learns_when_its_last_driver_lived(store: Store) -> None:
+def test_whoever_takes_a_study_over_learns_when_its_last_driver_lived(store):
     """By that driver's own clock, which may differ from the database's, and however it ended."""
     study_id = new_study(store).study.id
     first = store.acquire(study_id, "one", TTL_S)
@@ -309,7 +305,7 @@ def test_whoever_takes_a_study_over_learns_when_its_last_driver_lived(store: Sto
 
 
 @pytest.mark.parametrize("same_name", [False, True])
-def test_a_driver_that_was_taken_over_writes_nothing_more(store: Store, same_name: bool) -> None:
+def test_a_driver_that_was_taken_over_writes_nothing_more(store, same_name):
     history = new_study(store)
     study_id = history.study.id
     zombie = store.acquire(study_id, "one", TTL_S)
@@ -326,7 +322,7 @@ def test_a_driver_that_was_taken_over_writes_nothing_more(store: Store, same_nam
     assert_same(store.load("a-study"), before)
 
 
-def test_without_a_lease_a_study_that_is_driven_cannot_be_written(store: Store) -> None:
+def test_without_a_lease_a_study_that_is_driven_cannot_be_written(store):
     history = new_study(store)
     store.acquire(history.study.id, "one", TTL_S)
     with pytest.raises(StudyHeld, match="one"):
@@ -335,9 +331,7 @@ def test_without_a_lease_a_study_that_is_driven_cannot_be_written(store: Store) 
     store.commit(history.study.id, Changes(study=history.study))
 
 
-def test_a_driver_whose_lease_ran_out_does_not_overwrite_what_was_written_since(
-    store: Store,
-) -> None:
+def test_a_driver_whose_lease_ran_out_does_not_overwrite_what_was_written_since(store):
     history = new_study(store)
     lease = store.acquire(history.study.id, "one", TTL_S)
     let_pass(store, TTL_S)
@@ -346,7 +340,7 @@ def test_a_driver_whose_lease_ran_out_does_not_overwrite_what_was_written_since(
         store.commit(history.study.id, Changes(), lease, TTL_S, 2001.0)
 
 
-def test_a_request_to_stop_reaches_the_driver_with_its_next_write(store: Store) -> None:
+def test_a_request_to_stop_reaches_the_driver_with_its_next_write(store):
     study_id = new_study(store).study.id
     lease = store.acquire(study_id, "one", TTL_S)
     assert store.commit(study_id, Changes(), lease, TTL_S, 1.0).stop_requested is False
@@ -357,9 +351,7 @@ def test_a_request_to_stop_reaches_the_driver_with_its_next_write(store: Store) 
         store.request_stop("another")
 
 
-def test_a_request_to_stop_is_for_the_driver_that_owns_the_study_and_not_for_the_next_one(
-    store: Store,
-) -> None:
+def test_a_request_to_stop_is_for_the_driver_that_owns_the_study_and_not_for_the_next_one(store):
     study_id = new_study(store).study.id
     first = store.acquire(study_id, "one", TTL_S)
     store.request_stop("a-study")
@@ -374,7 +366,7 @@ def test_a_request_to_stop_is_for_the_driver_that_owns_the_study_and_not_for_the
     assert len(store.waiting(study_id)) == 2
 
 
-def test_a_commit_that_fails_in_the_middle_leaves_nothing(store: Store) -> None:
+def test_a_commit_that_fails_in_the_middle_leaves_nothing(store):
     history = new_study(store)
     history.add_trial(Trial(0, State.RUNNING, {}))
     save(store, history)
@@ -390,7 +382,7 @@ def test_a_commit_that_fails_in_the_middle_leaves_nothing(store: Store) -> None:
     assert store.refresh(before, 1) == 1
 
 
-def test_a_refresh_brings_only_what_has_changed(store: Store, database_url: str) -> None:
+def test_a_refresh_brings_only_what_has_changed(store, database_url):
     history = new_study(store)
     for number in range(3):
         history.add_trial(Trial(number, State.RUNNING, {"x": number}))
@@ -418,7 +410,7 @@ def test_a_refresh_brings_only_what_has_changed(store: Store, database_url: str)
     reader.close()
 
 
-def test_readers_see_commits_whole_while_a_driver_writes(store: Store, database_url: str) -> None:
+def test_readers_see_commits_whole_while_a_driver_writes(store, database_url):
     history = new_study(store)
     done = threading.Event()
     torn: list[str] = []
@@ -451,7 +443,7 @@ def test_readers_see_commits_whole_while_a_driver_writes(store: Store, database_
     assert torn == []
 
 
-def test_processes_that_open_a_new_database_at_once_agree(database_url: str) -> None:
+def test_processes_that_open_a_new_database_at_once_agree(database_url):
     problems: list[BaseException] = []
 
     def work(name: str) -> None:
@@ -471,6 +463,6 @@ def test_processes_that_open_a_new_database_at_once_agree(database_url: str) -> 
     assert sorted(Store.open(database_url).study_names()) == ["s-0", "s-1", "s-2", "s-3"]
 
 
-def test_a_store_travels_to_another_process_by_its_url(store: Store) -> None:
+def test_a_store_travels_to_another_process_by_its_url(store):
     new_study(store)
     assert pickle.loads(pickle.dumps(store)).study_names() == ["a-study"]

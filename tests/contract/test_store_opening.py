@@ -45,14 +45,14 @@ def contents_hash(url: str) -> str:
     return hashlib.sha256(Path(str(parse_url(url).database)).read_bytes()).hexdigest()
 
 
-def test_a_new_database_is_made_and_found_again(database_url: str) -> None:
+def test_a_new_database_is_made_and_found_again(database_url):
     with_a_study(database_url)
     again = Store.open(database_url, create=False)
     assert again.study_names() == ["a-study"]
     again.close()
 
 
-def test_a_database_that_another_program_makes_meanwhile_is_ours(database_url: str) -> None:
+def test_a_database_that_another_program_makes_meanwhile_is_ours(database_url):
     """After each statement with which a new database is looked at, before the first lock."""
     moment, has_met = 0, True
     while has_met:
@@ -80,7 +80,7 @@ def test_a_database_that_another_program_makes_meanwhile_is_ours(database_url: s
     assert moment > 2
 
 
-def test_an_empty_database_is_not_made_where_none_was_asked_for(database_url: str) -> None:
+def test_an_empty_database_is_not_made_where_none_was_asked_for(database_url):
     with pytest.raises(StoreUnreachable, match=r"no study database.*\n.*hpsearch run"):
         Store.open(database_url, create=False)
     if database_url.startswith("sqlite"):
@@ -89,7 +89,7 @@ def test_an_empty_database_is_not_made_where_none_was_asked_for(database_url: st
         assert tables(database_url) == set()
 
 
-def test_a_newer_database_is_refused(database_url: str) -> None:
+def test_a_newer_database_is_refused(database_url):
     with_a_study(database_url)
     execute(database_url, "UPDATE alembic_version SET version_num = 'hpsearch_9999'")
     with pytest.raises(Unreachable, match=r"newer hpsearch.*hpsearch_9999"):
@@ -98,7 +98,7 @@ def test_a_newer_database_is_refused(database_url: str) -> None:
         upgrade(database_url)
 
 
-def test_upgrade_says_what_it_found(database_url: str) -> None:
+def test_upgrade_says_what_it_found(database_url):
     assert upgrade(database_url) is None
     with_a_study(database_url)
     assert upgrade(database_url) == schema.VERSION
@@ -106,9 +106,7 @@ def test_upgrade_says_what_it_found(database_url: str) -> None:
 
 
 @pytest.mark.parametrize("version_table", [False, True])
-def test_the_database_of_another_program_is_left_as_it_is(
-    database_url: str, version_table: bool
-) -> None:
+def test_the_database_of_another_program_is_left_as_it_is(database_url, version_table):
     execute(
         database_url, "CREATE TABLE studies (study_id INTEGER)", "INSERT INTO studies VALUES (7)"
     )
@@ -125,7 +123,7 @@ def test_the_database_of_another_program_is_left_as_it_is(
     assert tables(database_url) == before
 
 
-def test_another_programs_file_keeps_every_byte(sqlite_url: str) -> None:
+def test_a_file_that_is_not_ours_keeps_every_byte(sqlite_url):
     path = str(parse_url(sqlite_url).database)
     foreign = sqlite3.connect(path)
     foreign.execute("CREATE TABLE notes (text)")
@@ -135,9 +133,6 @@ def test_another_programs_file_keeps_every_byte(sqlite_url: str) -> None:
         Store.open(sqlite_url)
     assert contents_hash(sqlite_url) == before
     assert [each.name for each in Path(path).parent.iterdir()] == [Path(path).name]
-
-
-def test_a_file_that_is_no_database_keeps_every_byte(sqlite_url: str) -> None:
     Path(str(parse_url(sqlite_url).database)).write_text(
         "a shopping list, long enough to be read as a header\n" * 99
     )
@@ -147,24 +142,23 @@ def test_a_file_that_is_no_database_keeps_every_byte(sqlite_url: str) -> None:
     assert contents_hash(sqlite_url) == before
 
 
-def test_a_folder_that_is_missing_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_folder_that_is_missing_is_named_and_one_in_the_place_of_the_file_refused(
+    tmp_path, monkeypatch
+):
     monkeypatch.chdir(tmp_path)
     with pytest.raises(StoreUnreachable, match=f"the folder {tmp_path}/runs does not exist"):
         Store.open("sqlite:///runs/study.db")
-
-
-def test_a_folder_in_the_place_of_the_file_is_refused(tmp_path: Path) -> None:
     with pytest.raises(StoreUnreachable, match="unable to open"):
         Store.open(f"sqlite:///{tmp_path}")
 
 
-def test_a_database_in_memory_works_for_as_long_as_it_is_open() -> None:
+def test_a_database_in_memory_works_for_as_long_as_it_is_open():
     store = Store.open("sqlite://")
     store.create_study(StudyRecord(0, "a-study", ""))
     assert store.study_names() == ["a-study"]
 
 
-def test_commits_to_a_file_are_durable_and_readers_do_not_block(sqlite_url: str) -> None:
+def test_commits_to_a_file_are_durable_and_readers_do_not_block(sqlite_url):
     store = Store.open(sqlite_url)
     with store.reading() as connection:
         found = {
@@ -180,9 +174,7 @@ def test_commits_to_a_file_are_durable_and_readers_do_not_block(sqlite_url: str)
     store.close()
 
 
-def test_a_connection_that_the_server_ends_is_told_and_the_next_call_connects_anew(
-    postgresql_url: str,
-) -> None:
+def test_a_connection_that_the_server_ends_is_told_and_the_next_call_connects_anew(postgresql_url):
     store = Store.open(postgresql_url)
     study = store.create_study(StudyRecord(0, "a-study", ""))
     with store.reading() as connection:
@@ -195,9 +187,7 @@ def test_a_connection_that_the_server_ends_is_told_and_the_next_call_connects_an
     assert store.acquire(study.id, "one", ttl_s=60.0).epoch == 1
 
 
-def test_a_file_that_another_program_keeps_locked_is_told(
-    sqlite_url: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_file_that_another_program_keeps_locked_is_told(sqlite_url, monkeypatch):
     with_a_study(sqlite_url)
     other = sqlite3.connect(str(parse_url(sqlite_url).database), isolation_level=None)
     other.execute("BEGIN IMMEDIATE")

@@ -17,7 +17,6 @@ from optuna.distributions import (
 from hpsearch.domain.history import History
 from hpsearch.domain.lifecycle import State
 from hpsearch.domain.records import Attempt, Outcome, ReportRecord, StudyRecord, StudyState, Trial
-from hpsearch.store.store import Store
 from support.thoroughness import examples
 
 numbers = st.floats(allow_nan=False)
@@ -120,7 +119,7 @@ study_numbers = itertools.count()
 
 @settings(max_examples=examples(25), suppress_health_check=list(HealthCheck))
 @given(data=st.data())
-def test_what_is_loaded_is_what_was_committed(store: Store, data: st.DataObject) -> None:
+def test_what_is_loaded_is_what_was_committed(store, data):
     name = f"study-{next(study_numbers)}"
     history = History(
         store.create_study(StudyRecord(0, name, "", DIRECTIONS, active_seconds=math.pi))

@@ -19,7 +19,7 @@ def request(**content: object) -> Request:
     return Request(0, RequestKind.PROPOSE, dict(content), HOSTILE, created=5.0)
 
 
-def test_a_request_waits_until_its_answer_is_committed(database_url: str) -> None:
+def test_a_request_waits_until_its_answer_is_committed(database_url):
     with closing(Store.open(database_url)) as store:
         study = store.create_study(StudyRecord(0, "flowers", "study: flowers\n"))
         other = store.create_study(StudyRecord(0, "trees", "study: trees\n"))
@@ -41,7 +41,7 @@ def test_a_request_waits_until_its_answer_is_committed(database_url: str) -> Non
             assert violations(connection) == []
 
 
-def test_every_write_of_a_driver_says_whether_its_study_is_asked(database_url: str) -> None:
+def test_every_write_of_a_driver_says_whether_its_study_is_asked(database_url):
     with closing(Store.open(database_url)) as store:
         store.create_study(StudyRecord(0, "trees", ""))
         study = store.create_study(StudyRecord(0, "flowers", ""))
@@ -63,14 +63,13 @@ def test_every_write_of_a_driver_says_whether_its_study_is_asked(database_url: s
             store.commit(study.id, Changes(requests=[asked]), lease)
 
 
-def test_the_requests_of_a_study_go_with_it(database_url: str) -> None:
+def test_the_requests_of_a_study_go_with_it_and_nothing_is_asked_of_one_that_is_not_there(
+    database_url,
+):
     with closing(Store.open(database_url)) as store:
         study = store.create_study(StudyRecord(0, "flowers", ""))
         store.add_request("flowers", request())
         store.delete_study(study.id)
         assert store.waiting(study.id) == []
-
-
-def test_nothing_is_asked_of_a_study_that_is_not_there(database_url: str) -> None:
     with closing(Store.open(database_url)) as store, pytest.raises(StudyNotFound):
         store.add_request("flowers", request())

@@ -101,7 +101,7 @@ def said_of(store: Store, spec: StudySpec, call: Call) -> dict[str, Any]:
     ],
     ids=["promotion", "a limit", "no pruner"],
 )
-def test_a_thinned_study_says_the_same(changes: dict[str, Any], store: Store, call: Call) -> None:
+def test_a_thinned_study_says_the_same(changes, store, call):
     spec = spec_of(**changes)
     drive(store.url, spec, Wavy(), workers=3)
     before, whole = said_of(store, spec, call), store.load("old")
@@ -127,7 +127,7 @@ def most_reports(trials: list[Trial]) -> int:
     return max(len(trial.reports) for trial in trials)
 
 
-def test_a_thinned_study_goes_on_as_it_would_have(tmp_path: Path) -> None:
+def test_a_thinned_study_goes_on_as_it_would_have(tmp_path):
     ends = []
     for name in ("whole", "thinned"):
         url = f"sqlite:///{tmp_path / name}.db"
@@ -146,7 +146,7 @@ def test_a_thinned_study_goes_on_as_it_would_have(tmp_path: Path) -> None:
     assert ends[0] == ends[1]
 
 
-def test_studies_that_may_go_on_are_left_alone(store: Store, call: Call) -> None:
+def test_studies_that_may_go_on_are_left_alone(store, call):
     drive(store.url, spec_of("interrupted"), Wavy(), stop_after=200)
     drive(store.url, spec_of("finished", trials=2), Wavy())
     driven = store.create_study(StudyRecord(0, "driven", ""))
@@ -161,16 +161,14 @@ def test_studies_that_may_go_on_are_left_alone(store: Store, call: Call) -> None
         assert "works on driven" in said
 
 
-def test_a_young_study_is_left_alone(store: Store, call: Call) -> None:
+def test_a_young_study_is_left_alone(store, call):
     drive(store.url, spec_of(trials=2), Wavy())
     assert "no study finished that long ago" in call("db", "tidy", "--older-than", "36500d")
     assert THINNED not in store.load("old").trials[0].system_attrs
     assert "--older-than: must be a duration" in call("db", "tidy", "--older-than", "x", code=2)
 
 
-def test_a_thinning_that_was_killed_is_gone_on_with(
-    store: Store, call: Call, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_thinning_that_was_killed_is_gone_on_with(store, call, monkeypatch):
     spec = spec_of()
     drive(store.url, spec, Wavy(), workers=3)
     before = said_of(store, spec, call)
@@ -197,7 +195,7 @@ def _killed(_: float) -> None:
     raise KeyboardInterrupt
 
 
-def test_a_driver_that_takes_the_study_over_stops_the_thinning(store: Store) -> None:
+def test_a_driver_that_takes_the_study_over_stops_the_thinning(store):
     drive(store.url, spec_of(trials=4), Wavy())
     with store.reading() as connection:
         planned = thinning.thinning_of(store, find_study(connection, "old"))
@@ -208,7 +206,7 @@ def test_a_driver_that_takes_the_study_over_stops_the_thinning(store: Store) -> 
     assert store.find_study("old").state is StudyState.FINISHED
 
 
-def test_space_is_given_back(sqlite_url: str, run: Run) -> None:
+def test_space_is_given_back(sqlite_url, run):
     drive(sqlite_url, spec_of(), Wavy(), workers=3)
     file = Path(sqlite_url.removeprefix("sqlite:///"))
     before = file.stat().st_size

@@ -221,9 +221,7 @@ def need(kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", TRACKERS)
-def test_a_tracker_has_every_trial_with_each_point_once(
-    kind: str, request: pytest.FixtureRequest
-) -> None:
+def test_a_tracker_has_every_trial_with_each_point_once(kind, request):
     need(kind)
     sent: Sent = request.getfixturevalue("sent")
     assert any(place.startswith(f"{kind}: ") for place in sent.places)
@@ -243,9 +241,7 @@ def test_a_tracker_has_every_trial_with_each_point_once(
     assert states == {State.COMPLETE, State.PRUNED, State.FAILED}, "all are tried"
 
 
-def test_wandb_without_a_key_is_told_of(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_wandb_without_a_key_is_told_of(tmp_path, monkeypatch, caplog):
     need("wandb")
     for name in ("WANDB_API_KEY", "WANDB_MODE"):
         monkeypatch.delenv(name, raising=False)
@@ -259,9 +255,7 @@ def test_wandb_without_a_key_is_told_of(
     assert "No API key configured" in line
 
 
-def test_a_run_whose_answer_is_lost_is_not_created_twice(
-    sqlite_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_run_whose_answer_is_lost_is_not_created_twice(sqlite_url, tmp_path, monkeypatch):
     need("mlflow")
     from mlflow.tracking import MlflowClient
 
@@ -288,9 +282,7 @@ def test_a_run_whose_answer_is_lost_is_not_created_twice(
     assert len(runs) == 2, "of the study and of the trial"
 
 
-def test_what_a_full_disk_has_no_room_for_is_sent_again_and_read(
-    sqlite_url: str, tmp_path: Path
-) -> None:
+def test_what_a_full_disk_has_no_room_for_is_sent_again_and_read(sqlite_url, tmp_path):
     need("tensorboard")
     from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
@@ -323,7 +315,7 @@ def files_up_to(size_bytes: int) -> Iterator[None]:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
 
 
-def test_the_versions_are_those_that_the_extras_allow() -> None:
+def test_the_versions_are_those_that_the_extras_allow():
     from packaging.requirements import Requirement
 
     for kind in TRACKERS:

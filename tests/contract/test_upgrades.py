@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 from sqlalchemy import Connection, inspect
 
-from contract.conftest import Run
 from hpsearch.domain.history import Changes
 from hpsearch.domain.lifecycle import State
 from hpsearch.domain.records import StudyRecord, Trial
@@ -42,12 +41,12 @@ def old(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     return f"sqlite:///{tmp_path}/old.db"
 
 
-def test_every_version_there_has_been_is_kept_as_a_file() -> None:
+def test_every_version_there_has_been_is_kept_as_a_file():
     assert sorted(path.stem for path in FOLDER.glob("*.sql")) == version.known_versions()
     assert version.known_versions()[-1] == schema.VERSION
 
 
-def test_an_old_database_is_upgraded_and_has_all_it_had(old: str) -> None:
+def test_an_old_database_is_upgraded_and_has_all_it_had(old):
     upgrade(old)
     with closing(Store.open(old, create=False)) as store:
         trials = store.load("flowers").trials
@@ -63,16 +62,14 @@ def writing(url: str) -> Iterator[Connection]:
 
 
 @pytest.mark.parametrize("command", ["best", "status", "ls", "trials", "show flowers 1"])
-def test_an_upgraded_database_answers_every_question(old: str, command: str, run: Run) -> None:
+def test_an_upgraded_database_answers_every_question(old, command, run):
     upgrade(old)
     code, out, _ = run(*command.split(), "--storage", old, "--format", "json")
     assert code == 0
     assert "flowers" in json.dumps(json.loads(out)) or command == "trials"
 
 
-def test_a_study_of_an_old_database_is_removed_and_its_folder_is_left(
-    old: str, tmp_path: Path, run: Run
-) -> None:
+def test_a_study_of_an_old_database_is_removed_and_its_folder_is_left(old, tmp_path, run):
     upgrade(old)
     shared = tmp_path / "shared"
     (shared / "trial-00000").mkdir(parents=True)
@@ -110,16 +107,14 @@ def columns_of(url: str) -> set[tuple[str, str, str, bool]]:
         }
 
 
-def test_an_old_database_gets_the_tables_of_a_new_one(old: str, tmp_path: Path) -> None:
+def test_an_old_database_gets_the_tables_of_a_new_one(old, tmp_path):
     upgrade(old)
     new = f"sqlite:///{tmp_path}/new.db"
     upgrade(new)
     assert columns_of(new) <= columns_of(old)
 
 
-def test_a_migration_adds_to_what_is_there(
-    database_url: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_migration_adds_to_what_is_there(database_url, monkeypatch):
     with closing(Store.open(database_url)) as store:
         study = store.create_study(StudyRecord(0, "flowers", ""))
         store.commit(study.id, Changes(trials=[Trial(0, State.PRUNED, {"lr": 0.1}, created=1.0)]))
@@ -135,7 +130,7 @@ def test_a_migration_adds_to_what_is_there(
     assert tuple(found) == (0, "calm")
 
 
-def test_a_schema_that_was_never_released_is_left_as_it_is(sqlite_url: str) -> None:
+def test_a_schema_that_was_never_released_is_left_as_it_is(sqlite_url):
     with closing(Store.open(sqlite_url)):
         pass
     with writing(sqlite_url) as connection:
@@ -147,9 +142,7 @@ def test_a_schema_that_was_never_released_is_left_as_it_is(sqlite_url: str) -> N
         Store.open(sqlite_url)
 
 
-def test_a_migration_that_fails_leaves_the_old_database_as_it_was(
-    database_url: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_migration_that_fails_leaves_the_old_database_as_it_was(database_url, monkeypatch):
     with closing(Store.open(database_url)) as store:
         store.create_study(StudyRecord(0, "flowers", ""))
     with (

@@ -132,9 +132,7 @@ def nested(row: dict[str, Any]) -> dict[str, Any]:
 
 @pytest.mark.cases(6)
 @pytest.mark.parametrize("name", CASES)
-def test_a_trial_measures_what_its_script_measures_under_wandb_itself(
-    name: str, place: Path
-) -> None:
+def test_a_trial_measures_what_its_script_measures_under_wandb_itself(name, place):
     case = CASES[name]
     spec = study_of(case, place)
     reports = trained(spec, case.params, place)
@@ -143,7 +141,7 @@ def test_a_trial_measures_what_its_script_measures_under_wandb_itself(
     assert len(reports) == case.reports
 
 
-def test_other_parameters_measure_something_else(place: Path) -> None:
+def test_other_parameters_measure_something_else(place):
     spec = study_of(CONFIG_ALONE, place)
     other = trained(spec, {**CONFIG_ALONE.params, "dropout": 0.5}, place)
     curve = [each.metrics["val_loss"] for each in other]
@@ -151,9 +149,7 @@ def test_other_parameters_measure_something_else(place: Path) -> None:
     assert [each.metrics["train_loss"] for each in other] == [each / 2 for each in curve]
 
 
-def test_a_sweep_is_migrated_and_searched_by_the_commands_of_the_page(
-    place: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_sweep_is_migrated_and_searched_by_the_commands_of_the_page(place, capsys):
     study_of(CONFIG_ALONE, place)
     assert command("check", "study.yaml") == 0
     # In a process of its own, which starts a Ray.
@@ -170,23 +166,21 @@ def test_a_sweep_is_migrated_and_searched_by_the_commands_of_the_page(
         assert trial["value"] == pytest.approx(least)
 
 
-def test_a_run_that_never_logs_the_objective_is_an_error_that_names_what_it_logs(
-    place: Path,
-) -> None:
+def test_a_run_that_never_logs_the_objective_is_an_error_that_names_what_it_logs(place):
     script = OWN_AGENT.script.replace('wandb.log({"loss"', 'wandb.log({"cost"')
     case = SweepCase(OWN_AGENT.sweep, {}, {}, "loss", script, 0)
     with pytest.raises(ProgramFailed, match="never logged loss: it logged cost"):
         trained(study_of(case, place), OWN_AGENT.params, place)
 
 
-def test_a_script_that_fails_after_its_logs_has_no_result(place: Path) -> None:
+def test_a_script_that_fails_after_its_logs_has_no_result(place):
     script = CONFIG_ALONE.script + "\nraise SystemExit(3)\n"
     case = SweepCase(CONFIG_ALONE.sweep, {}, {}, "val_loss", script, 0)
     with pytest.raises(ProgramFailed, match="exit code 3 after its report at 3, before"):
         trained(study_of(case, place), CONFIG_ALONE.params, place)
 
 
-def test_a_run_that_fails_is_not_a_result_even_where_its_script_goes_on(place: Path) -> None:
+def test_a_run_that_fails_is_not_a_result_even_where_its_script_goes_on(place):
     script = OWN_AGENT.script.replace("train, count=2", "safe, count=2")
     script = script.replace("for step in", "wandb.log({'loss': 1})\n        for step in")
     script = script.replace("/ (step + 1)", "/ 0")

@@ -1,12 +1,12 @@
 """The training loop on a GPU: every precision, a resume, and memory that does not suffice."""
 
 import random
-import subprocess
 import sys
 
 import pytest
 import torch
 
+from support.running.programs import run_program
 from trials import tasks
 from trials.contract import Setup
 from trials.devices.memory import release_memory
@@ -90,5 +90,5 @@ except torch.OutOfMemoryError:
 
 def test_a_process_cannot_take_more_than_its_share():
     release_memory()
-    done = subprocess.run([sys.executable, "-c", PART], capture_output=True, text=True, check=True)
+    done = run_program([sys.executable, "-c", PART], check=True)
     assert done.stdout == "kept\n"

@@ -27,6 +27,7 @@ from hpsearch.running.executors.worker_config import WorkerConfig
 from hpsearch.study_file.models import Resources
 from support.patience import wait_until
 from support.running.executor_events import of, wait_for
+from support.running.programs import run_program
 from trials.contract import Budget, Unit
 
 TASK = """
@@ -90,9 +91,7 @@ def busy_node(nodes: Cluster, executor: RayExecutor, cpus: int) -> tuple[Any, li
     return node, slots
 
 
-def test_workers_follow_the_nodes_as_they_come_and_go(
-    nodes: Cluster, executor: RayExecutor
-) -> None:
+def test_workers_follow_the_nodes_as_they_come_and_go(nodes, executor):
     node, slots = busy_node(nodes, executor, cpus=2)
     nodes.remove_node(node)
     gone = wait_for(executor, of(ev.SlotDown, 2))
@@ -100,9 +99,7 @@ def test_workers_follow_the_nodes_as_they_come_and_go(
 
 
 @pytest.mark.thorough
-def test_workers_on_a_node_that_is_about_to_go_save_and_move(
-    nodes: Cluster, executor: RayExecutor
-) -> None:
+def test_workers_on_a_node_that_is_about_to_go_save_and_move(nodes, executor):
     node, (slot,) = busy_node(nodes, executor, cpus=1)
     preempted = autoscaler_pb2.DrainNodeReason.Value("DRAIN_NODE_REASON_PREEMPTION")
     in_a_minute = int((time.time() + 60) * 1000)
@@ -116,9 +113,7 @@ def test_workers_on_a_node_that_is_about_to_go_save_and_move(
 
 
 @pytest.mark.thorough
-def test_a_worker_too_large_for_every_node_is_a_mistake_that_is_told(
-    nodes: Cluster, config: WorkerConfig
-) -> None:
+def test_a_worker_too_large_for_every_node_is_a_mistake_that_is_told(nodes, config):
     resources = Resources(workers="auto", cpu=64.0, gpu=0.0)
     with (
         cluster(nodes.address, resources),
@@ -127,9 +122,7 @@ def test_a_worker_too_large_for_every_node_is_a_mistake_that_is_told(
         RayExecutor(config, resources)
 
 
-def test_a_study_without_room_waits_for_it_and_says_so(
-    executor: RayExecutor, config: WorkerConfig, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_study_without_room_waits_for_it_and_says_so(executor, config, caplog):
     other = RayExecutor(config, Resources(workers="auto", gpu=0.0))
     try:
         with caplog.at_level(logging.WARNING, "hpsearch"):
@@ -143,11 +136,8 @@ def test_a_study_without_room_waits_for_it_and_says_so(
 
 
 def test_a_study_that_has_no_worker_yet_is_served_before_one_that_has(
-    nodes: Cluster,
-    executor: RayExecutor,
-    config: WorkerConfig,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+    nodes, executor, config, monkeypatch
+):
     monkeypatch.setattr("hpsearch.running.executors.ray.SETTLE_S", 30.0)
     other = RayExecutor(config, Resources(workers="auto", gpu=0.0))
     try:
@@ -172,9 +162,7 @@ def alone() -> Iterator[Cluster]:
     made.shutdown()
 
 
-def test_a_study_waits_for_the_first_node_where_the_head_runs_no_trials(
-    alone: Cluster, config: WorkerConfig, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_study_waits_for_the_first_node_where_the_head_runs_no_trials(alone, config, caplog):
     resources = Resources(workers="auto", gpu=0.0)
     with caplog.at_level(logging.WARNING, "hpsearch"), cluster(alone.address, resources):
         with ThreadPoolExecutor() as pool:
@@ -186,13 +174,13 @@ def test_a_study_waits_for_the_first_node_where_the_head_runs_no_trials(
         executor.close()
 
 
-def test_an_address_where_nothing_listens_is_refused_at_once() -> None:
+def test_an_address_where_nothing_listens_is_refused_at_once():
     with pytest.raises(Unreachable, match=r"no cluster answers at 127\.0\.0\.1:1"):
         cluster("127.0.0.1:1", Resources()).__enter__()
 
 
 @pytest.mark.thorough
-def test_a_node_that_is_killed_loses_its_attempts(nodes: Cluster, executor: RayExecutor) -> None:
+def test_a_node_that_is_killed_loses_its_attempts(nodes, executor):
     node, (slot,) = busy_node(nodes, executor, cpus=1)
     node.all_processes["raylet"][0].process.kill()
     events = wait_for(executor, of(ev.SlotDown))
@@ -201,9 +189,7 @@ def test_a_node_that_is_killed_loses_its_attempts(nodes: Cluster, executor: RayE
 
 
 @pytest.mark.thorough
-def test_workers_keep_away_from_a_node_that_is_set_aside_and_come_back(
-    nodes: Cluster, executor: RayExecutor
-) -> None:
+def test_workers_keep_away_from_a_node_that_is_set_aside_and_come_back(nodes, executor):
     executor.launch(ev.Launch(9, 1, "w0", {}, 1, 4.0))
     bad = nodes.add_node(num_cpus=1, env_vars={"BAD_NODE": "1"})
     (up,) = [e for e in wait_for(executor, of(ev.SlotUp)) if isinstance(e, ev.SlotUp)]
@@ -222,13 +208,11 @@ def test_workers_keep_away_from_a_node_that_is_set_aside_and_come_back(
 
 
 @pytest.mark.thorough
-def test_a_head_that_has_just_died_is_asked_for_no_longer_than_the_driver_can_wait(
-    config: WorkerConfig,
-) -> None:
+def test_a_head_that_has_just_died_is_asked_for_no_longer_than_the_driver_can_wait(config):
     """Ray itself would wait for a minute, and raise an error. In a process of its own, as Ray does
     not leave such a cluster."""
     command = [sys.executable, "-c", ORPHANED, config.base]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    done = run_program(command)
     assert done.stdout == "1 room is not given back yet\n", done.stderr
 
 
@@ -264,9 +248,7 @@ with ray_cluster.cluster(nodes.address, resources):
 
 
 @pytest.mark.thorough
-def test_three_studies_share_a_cluster_by_their_priorities_while_trials_run(
-    config: WorkerConfig, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_three_studies_share_a_cluster_by_their_priorities_while_trials_run(config, monkeypatch):
     """Each driver is a Ray job of its own, so two of the studies are in processes of their own."""
     monkeypatch.setattr(ray_cluster, "ASK_S", 0.2)
     whole = Cluster(
@@ -324,11 +306,8 @@ with cluster(address, Resources(workers="auto", gpu=0.0)):
 
 
 def test_an_autoscaler_is_asked_for_the_first_gpu_rather_than_training_on_a_cpu(
-    nodes: Cluster,
-    config: WorkerConfig,
-    monkeypatch: pytest.MonkeyPatch,
-    caplog: pytest.LogCaptureFixture,
-) -> None:
+    nodes, config, monkeypatch, caplog
+):
     """The test starts the node, as an autoscaler would that sees the demand for a GPU."""
     monkeypatch.setattr(slot_needs, "has_autoscaler", lambda: True)
     resources = Resources(workers="auto", gpu="auto")
@@ -350,12 +329,7 @@ def test_an_autoscaler_is_asked_for_the_first_gpu_rather_than_training_on_a_cpu(
         executor.close()
 
 
-def test_a_study_waits_no_longer_once_an_autoscaler_is_heard_of(
-    alone: Cluster,
-    config: WorkerConfig,
-    monkeypatch: pytest.MonkeyPatch,
-    caplog: pytest.LogCaptureFixture,
-) -> None:
+def test_a_study_waits_no_longer_once_an_autoscaler_is_heard_of(alone, config, monkeypatch, caplog):
     """A driver that starts with its head asks before the autoscaler has said anything."""
     heard = threading.Event()
     monkeypatch.setattr(slot_needs, "has_autoscaler", heard.is_set)

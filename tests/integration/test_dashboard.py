@@ -56,9 +56,7 @@ def _no_token(monkeypatch: pytest.MonkeyPatch) -> None:
 # loopback
 
 
-def test_the_dashboard_shows_a_study_until_it_is_interrupted(
-    sqlite_url: str, study_id: int
-) -> None:
+def test_the_dashboard_shows_a_study_until_it_is_interrupted(sqlite_url, study_id):
     with served(sqlite_url, "flowers") as dashboard:
         assert re.fullmatch(rf"http://127\.0\.0\.1:\d+/studies/{study_id}", dashboard.link)
         with urllib.request.urlopen(dashboard.link) as page:
@@ -66,7 +64,7 @@ def test_the_dashboard_shows_a_study_until_it_is_interrupted(
         assert dashboard.interrupt() == ""
 
 
-def test_the_commands_of_its_page_start_it(sqlite_url: str) -> None:
+def test_the_commands_of_its_page_start_it(sqlite_url):
     with closing(Store.open(sqlite_url)) as store:
         store.create_study(StudyRecord(0, "reviews", "", ("maximize",)))
     shown = re.findall(r"^hpsearch dashboard (.+)$", pages.read("dashboard"), re.MULTILINE)
@@ -76,15 +74,13 @@ def test_the_commands_of_its_page_start_it(sqlite_url: str) -> None:
             assert dashboard.ask("/").status == status
 
 
-def test_on_loopback_other_names_are_refused(sqlite_url: str, study_id: int) -> None:
+def test_on_loopback_other_names_are_refused(sqlite_url, study_id):
     with served(sqlite_url) as dashboard:
         assert dashboard.ask("/", Host="evil.example").status == 403
         assert dashboard.ask("/").status == 200
 
 
-def test_changes_need_the_token_and_come_from_the_dashboards_own_pages(
-    sqlite_url: str, study_id: int
-) -> None:
+def test_changes_need_the_token_and_come_from_the_dashboards_own_pages(sqlite_url, study_id):
     path = f"/studies/{study_id}/trials/1/stop"
     with served(sqlite_url, "--allow-changes") as dashboard:
         site, _, token = dashboard.link.partition("/?token=")
@@ -100,7 +96,7 @@ def test_changes_need_the_token_and_come_from_the_dashboards_own_pages(
     assert request.content == {"trial": 1}
 
 
-def test_without_leave_pages_change_nothing(sqlite_url: str, study_id: int) -> None:
+def test_without_leave_pages_change_nothing(sqlite_url, study_id):
     with served(sqlite_url) as dashboard:
         own = {"Content_Type": FORM, "Origin": dashboard.link.removesuffix("/")}
         refused = dashboard.ask(f"/studies/{study_id}/stop", "POST", "", **own)
@@ -109,7 +105,7 @@ def test_without_leave_pages_change_nothing(sqlite_url: str, study_id: int) -> N
 
 
 @pytest.mark.thorough
-def test_who_connects_and_says_nothing_keeps_nobody_waiting(sqlite_url: str, study_id: int) -> None:
+def test_who_connects_and_says_nothing_keeps_nobody_waiting(sqlite_url, study_id):
     with (
         served(sqlite_url) as dashboard,
         socket.create_connection(("127.0.0.1", urlsplit(dashboard.link).port or 0)),
@@ -119,9 +115,7 @@ def test_who_connects_and_says_nothing_keeps_nobody_waiting(sqlite_url: str, stu
 
 
 @pytest.mark.thorough
-def test_a_token_that_is_given_is_asked_for_on_loopback_too(
-    sqlite_url: str, study_id: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_token_that_is_given_is_asked_for_on_loopback_too(sqlite_url, study_id, monkeypatch):
     token = "of one's own; ünïque & 100% odd"
     monkeypatch.setenv("HPSEARCH_DASHBOARD_TOKEN", token)
     with served(sqlite_url) as dashboard:
@@ -180,8 +174,8 @@ def interrupted(database_url: str) -> Iterator[Store]:
 
 
 def test_readers_wait_for_no_change_that_waits_for_the_database(
-    interrupted: Store, database_url: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+    interrupted, database_url, monkeypatch
+):
     placing = threading.Event()
 
     def place_told(*arguments: Any) -> Any:
@@ -201,9 +195,7 @@ def test_readers_wait_for_no_change_that_waits_for_the_database(
         assert stopping.result()[0] == 303
 
 
-def test_a_change_is_refused_in_words_where_the_database_stays_locked(
-    interrupted: Store, database_url: str
-) -> None:
+def test_a_change_is_refused_in_words_where_the_database_stays_locked(interrupted, database_url):
     site = site_behind_gate(interrupted, allow_changes=True, patience_s=0.1)
     with serving(site) as port:
         form = form_of(port)
@@ -220,7 +212,7 @@ def test_a_change_is_refused_in_words_where_the_database_stays_locked(
 # beyond loopback
 
 
-def test_beyond_loopback_only_the_token_lets_in(sqlite_url: str, study_id: int) -> None:
+def test_beyond_loopback_only_the_token_lets_in(sqlite_url, study_id):
     with served(sqlite_url, "flowers", "--host", "0.0.0.0") as dashboard:
         link = urlsplit(dashboard.link)
         assert link.hostname == socket.gethostname().lower()
@@ -244,7 +236,7 @@ def test_beyond_loopback_only_the_token_lets_in(sqlite_url: str, study_id: int) 
 
 
 @pytest.mark.thorough
-def test_an_ipv6_address_is_served_too(sqlite_url: str, study_id: int) -> None:
+def test_an_ipv6_address_is_served_too(sqlite_url, study_id):
     if not _has_ipv6_loopback():
         pytest.skip("this machine has no IPv6")
     with served(sqlite_url, "--host", "::1") as dashboard:
@@ -274,7 +266,7 @@ def refused(sqlite_url: str, study_id: int, capsys: pytest.CaptureFixture[str]) 
 
 
 @pytest.mark.parametrize("host", ["192.0.2.1", "2001:db8::1"])
-def test_an_address_of_another_machine_is_refused(host: str, refused: Run) -> None:
+def test_an_address_of_another_machine_is_refused(host, refused):
     said = refused("--host", host, "--port", "0")
     assert f"cannot listen on {host}, port 0" in said
 
@@ -282,22 +274,20 @@ def test_an_address_of_another_machine_is_refused(host: str, refused: Run) -> No
 @pytest.mark.parametrize(
     "host", ["no.such.host.invalid", "", "a..b", "[::1]", "x" * 70, "127.0.0.1:80"]
 )
-def test_a_name_without_an_address_is_refused(host: str, refused: Run) -> None:
+def test_a_name_without_an_address_is_refused(host, refused):
     said = refused("--host", host)
     assert f"cannot listen on {host}, port 8080" in said
     assert "0.0.0.0" in said
 
 
-def test_a_port_that_is_taken_is_refused(refused: Run) -> None:
+def test_a_port_that_is_taken_is_refused(refused):
     with socket.create_server(("127.0.0.1", 0)) as taken:
         said = refused("--port", str(taken.getsockname()[1]))
     assert "choose another --port" in said
 
 
 @pytest.mark.parametrize("token", ["", "short", "fifteen-charact"])
-def test_a_token_that_could_be_tried_out_is_refused(
-    token: str, refused: Run, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_token_that_could_be_tried_out_is_refused(token, refused, monkeypatch):
     monkeypatch.setenv("HPSEARCH_DASHBOARD_TOKEN", token)
     said = refused("--host", "0.0.0.0")
     assert f"HPSEARCH_DASHBOARD_TOKEN has {len(token)} characters" in said

@@ -76,9 +76,7 @@ def refuses_nothing(url: str) -> None:
         assert violations(connection) == []
 
 
-def test_copies_that_are_taken_while_a_driver_writes_can_be_resumed(
-    sqlite_url: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_copies_that_are_taken_while_a_driver_writes_can_be_resumed(sqlite_url, tmp_path, capsys):
     copies: list[Path] = []
     with driving(sqlite_url) as driver:
         while driver.poll() is None:
@@ -108,9 +106,7 @@ def test_copies_that_are_taken_while_a_driver_writes_can_be_resumed(
         assert len(store.load("years").trials) == len(whole)
 
 
-def test_a_copy_replaces_nothing_and_is_of_a_database(
-    sqlite_url: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_copy_replaces_nothing_and_is_of_a_database(sqlite_url, tmp_path, capsys):
     to = tmp_path / "copy.db"
     assert ended("db", "backup", str(to), "--storage", sqlite_url) == 3
     assert "there is no study database" in capsys.readouterr().err
@@ -129,8 +125,8 @@ def test_a_copy_replaces_nothing_and_is_of_a_database(
 
 
 def test_a_reader_for_the_whole_of_a_study_costs_space_only_while_it_reads(
-    sqlite_url: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+    sqlite_url, monkeypatch, capsys
+):
     monkeypatch.setattr(engine, "LOG_BYTES", 100_000)
     monkeypatch.setattr("hpsearch.store.upkeep.shrinking.LOG_BYTES", 100_000)
     file = Path(sqlite_url.removeprefix("sqlite:///"))
@@ -151,7 +147,7 @@ def test_a_reader_for_the_whole_of_a_study_costs_space_only_while_it_reads(
     refuses_nothing(sqlite_url)
 
 
-def test_who_watches_a_study_does_not_hold_the_database_open(sqlite_url: str) -> None:
+def test_who_watches_a_study_does_not_hold_the_database_open(sqlite_url):
     drive(sqlite_url, spec_of(), Bowl(), stop_after=20)
     with closing(Store.open(sqlite_url)) as store:
         looks = _looks(store, "years")
@@ -165,11 +161,8 @@ def test_who_watches_a_study_does_not_hold_the_database_open(sqlite_url: str) ->
 
 
 def test_on_a_network_file_system_a_driver_and_readers_take_turns(
-    sqlite_url: str,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+    sqlite_url, tmp_path, monkeypatch, capsys
+):
     mounts = tmp_path / "mounts"
     mounts.write_text(f"1 0 0:1 / {tmp_path.resolve()} rw - nfs4 nas:/lab rw,local_lock=none\n")
     monkeypatch.setattr(file_systems, "MOUNTS", mounts)
@@ -191,8 +184,8 @@ def test_on_a_network_file_system_a_driver_and_readers_take_turns(
 
 
 def test_a_database_that_moves_to_a_network_file_system_loses_its_log(
-    sqlite_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+    sqlite_url, tmp_path, monkeypatch
+):
     file = Path(sqlite_url.removeprefix("sqlite:///"))
     drive(sqlite_url, spec_of(), Bowl(), stop_after=20)
     assert file.read_bytes()[18:20] == b"\2\2"

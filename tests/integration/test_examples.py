@@ -5,7 +5,6 @@ import json
 import shutil
 import subprocess
 import sys
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -67,7 +66,7 @@ def write_tiny_model(folder: Path, texts: list[str]) -> None:
 
 
 @pytest.mark.thorough
-def test_texts_of_a_csv_are_classified_from_scratch(workplace: Workplace) -> None:
+def test_texts_of_a_csv_are_classified_from_scratch(workplace):
     make_data(workplace, "reviews.py")
     best = run_small(workplace, "reviews.yaml")
     assert len(best) == 3
@@ -75,7 +74,7 @@ def test_texts_of_a_csv_are_classified_from_scratch(workplace: Workplace) -> Non
 
 
 @pytest.mark.thorough
-def test_a_price_is_predicted_from_a_table_with_gaps(workplace: Workplace) -> None:
+def test_a_price_is_predicted_from_a_table_with_gaps(workplace):
     make_data(workplace, "houses.py")
     table = pd.read_csv(workplace.folder / "houses.csv")
     assert table["year"].isna().any()
@@ -86,7 +85,7 @@ def test_a_price_is_predicted_from_a_table_with_gaps(workplace: Workplace) -> No
 
 
 @pytest.mark.thorough
-def test_adapters_of_a_pretrained_model_in_a_folder_are_trained(workplace: Workplace) -> None:
+def test_adapters_of_a_pretrained_model_in_a_folder_are_trained(workplace):
     make_data(workplace, "reviews.py")
     with (workplace.folder / "reviews.csv").open(newline="") as file:
         texts = [row["review"] for row in csv.DictReader(file)]
@@ -98,7 +97,7 @@ def test_adapters_of_a_pretrained_model_in_a_folder_are_trained(workplace: Workp
 
 
 @pytest.mark.thorough
-def test_a_trainer_of_hugging_face_is_searched(workplace: Workplace) -> None:
+def test_a_trainer_of_hugging_face_is_searched(workplace):
     best = run_small(workplace, "vision.yaml")
     assert len(best) == 3
     kept = {path.name for path in Path(best[0]["checkpoint"]).iterdir()}
@@ -107,9 +106,7 @@ def test_a_trainer_of_hugging_face_is_searched(workplace: Workplace) -> None:
 
 
 @pytest.mark.thorough
-def test_a_trainable_of_ray_tune_is_searched(
-    workplace: Workplace, shared_ray: Mapping[str, str]
-) -> None:
+def test_a_trainable_of_ray_tune_is_searched(workplace, shared_ray):
     workplace.environment |= shared_ray
     best = run_small(workplace, "tuned.yaml")
     assert len(best) == 3
@@ -117,9 +114,7 @@ def test_a_trainable_of_ray_tune_is_searched(
     assert Path(best[0]["checkpoint"], "checkpoint", "_dict_checkpoint.pt").is_file()
 
 
-def test_the_tickets_are_pairs_with_several_labels_of_which_one_is_rare(
-    workplace: Workplace,
-) -> None:
+def test_the_tickets_are_pairs_with_several_labels_of_which_one_is_rare(workplace):
     make_data(workplace, "tickets.py")
     part = yaml.safe_load((workplace.folder / "tickets.yaml").read_text())["task"]
     assert tasks.inspect(part, workplace.folder) == []
@@ -130,7 +125,7 @@ def test_the_tickets_are_pairs_with_several_labels_of_which_one_is_rare(
 
 
 @pytest.mark.thorough
-def test_an_objective_of_optuna_is_searched_as_it_is(workplace: Workplace) -> None:
+def test_an_objective_of_optuna_is_searched_as_it_is(workplace):
     best = run_small(workplace, "objective.yaml")
     assert len(best) == 3
     assert all({"model", "alpha"} <= trial["params"].keys() for trial in best)
@@ -139,23 +134,16 @@ def test_an_objective_of_optuna_is_searched_as_it_is(workplace: Workplace) -> No
 @pytest.mark.parametrize(
     "script",
     [
-        "digits.py",
-        "houses.py",
-        "modules.py",
-        "objective.py",
-        "reviews.py",
-        "spiral.py",
-        "tickets.py",
-        "tuned.py",
-        "vision.py",
+        *("digits.py", "houses.py", "modules.py", "objective.py"),
+        *("reviews.py", "spiral.py", "tickets.py", "tuned.py", "vision.py"),
     ],
 )
-def test_the_code_of_an_example_is_short(script: str) -> None:
+def test_the_code_of_an_example_is_short(script):
     lines = (EXAMPLES / script).read_text().splitlines()
     assert len([line for line in lines if line.strip()]) < MOST_LINES
 
 
-def test_every_study_file_has_its_line_in_the_list() -> None:
+def test_every_study_file_has_its_line_in_the_list():
     listed = (EXAMPLES / "README.md").read_text()
     for path in EXAMPLES.glob("*.yaml"):
         assert f"| [{path.name}]({path.name}) |" in listed

@@ -96,8 +96,8 @@ def train(storage: str, *arguments: str) -> int:
 
 
 def test_the_best_trial_becomes_a_model_whose_test_metrics_can_be_recomputed(
-    storage: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+    storage, tmp_path, capsys
+):
     assert train(storage) == 0
     said = capsys.readouterr()
     version = tmp_path / "models" / "animals" / "v1"
@@ -123,17 +123,8 @@ def test_the_best_trial_becomes_a_model_whose_test_metrics_can_be_recomputed(
 
 
 @pytest.mark.thorough
-def test_a_chosen_trial_on_all_data_is_kept_as_the_next_version(
-    storage: str, tmp_path: Path
-) -> None:
-    asked = (
-        "--trial",
-        "0",
-        "--data",
-        "train+validation",
-        "--out",
-        "kept",
-    )
+def test_a_chosen_trial_on_all_data_is_kept_as_the_next_version(storage, tmp_path):
+    asked = ("--trial", "0", "--data", "train+validation", "--out", "kept")
     assert train(storage, *asked) == 0
     assert train(storage, *asked) == 0
     assert sorted(path.name for path in (tmp_path / "kept" / "animals").iterdir()) == ["v1", "v2"]
@@ -145,12 +136,7 @@ def test_a_chosen_trial_on_all_data_is_kept_as_the_next_version(
     )
 
 
-def test_ctrl_c_saves_and_the_same_command_goes_on(
-    storage: str,
-    tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_ctrl_c_saves_and_the_same_command_goes_on(storage, tmp_path, capsys, monkeypatch):
     def press_ctrl_c_after_two_epochs(text: str) -> None:
         if text.startswith("2 of 12"):
             os.kill(os.getpid(), signal.SIGINT)
@@ -173,21 +159,13 @@ def test_ctrl_c_saves_and_the_same_command_goes_on(
         (("--trial", "2"), "trial 2 of animals failed (diverged: loss is nan)"),
     ],
 )
-def test_a_trial_that_cannot_be_trained_is_refused(
-    storage: str,
-    tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
-    arguments: tuple[str, ...],
-    complaint: str,
-) -> None:
+def test_a_trial_that_cannot_be_trained_is_refused(storage, tmp_path, capsys, arguments, complaint):
     assert train(storage, *arguments) == 2
     assert complaint in capsys.readouterr().err
     assert not (tmp_path / "models").exists()
 
 
-def test_a_test_file_with_mistakes_is_refused_with_its_place(
-    storage: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_test_file_with_mistakes_is_refused_with_its_place(storage, tmp_path, capsys):
     write(tmp_path / "test.csv", [("bark", "wolf")])
     assert train(storage) == 2
     said = capsys.readouterr().err

@@ -168,17 +168,15 @@ def ended(process: subprocess.Popen[str]) -> tuple[str, str]:
 @pytest.mark.parametrize(
     "script",
     [
-        ARGPARSE,
+        OPTUNA,
         *(
             pytest.param(each, marks=pytest.mark.thorough)
-            for each in (TRAINER, LIGHTNING, RAY_TUNE, OPTUNA)
+            for each in (ARGPARSE, TRAINER, LIGHTNING, RAY_TUNE)
         ),
     ],
     ids=lambda script: script.name,
 )
-def test_a_script_runs_alone_is_converted_by_two_lines_and_searched(
-    script: Script, tmp_path: Path, shared_ray: Mapping[str, str]
-) -> None:
+def test_a_script_runs_alone_is_converted_by_two_lines_and_searched(script, tmp_path, shared_ray):
     assert len(script.added()) == len(script.edits) <= 2
     workplace = Workplace(tmp_path / "work", shared_ray)
     before, after = tmp_path / "before" / "script.py", workplace.folder / f"{script.name}.py"

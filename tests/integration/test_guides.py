@@ -32,7 +32,7 @@ def shell(tmp_path: Path, shared_ray: Mapping[str, str]) -> pages.Shell:
 
 
 @pytest.mark.thorough
-def test_the_quickstart_can_be_followed(shell: pages.Shell) -> None:
+def test_the_quickstart_can_be_followed(shell):
     smaller = "resources: {workers: 1}\nbudget:\n  trials: 2"
     shell.instead = {"budget:\n  trials: 16": smaller}
     if thoroughness.quick:
@@ -89,7 +89,7 @@ LOCAL = {"distilbert-base-uncased": "models/distilbert", "max_length: 128": "max
 
 
 @pytest.mark.thorough
-def test_the_recipes_can_be_followed(shell: pages.Shell) -> None:
+def test_the_recipes_can_be_followed(shell):
     past_runs_of_others(shell.folder)
     texts_with_labels(shell.folder)
     write_first(shell)
@@ -111,7 +111,7 @@ def write_first(shell: pages.Shell) -> None:
             shell.run(block)
 
 
-def test_the_page_of_commands_can_be_followed(tmp_path: Path) -> None:
+def test_the_page_of_commands_can_be_followed(tmp_path):
     url = f"sqlite:///{tmp_path}/hpsearch.db"
     spec = spec_of("reviews", SPACE)
     save(url, "reviews", ordinary_trials(), spec)
@@ -121,7 +121,7 @@ def test_the_page_of_commands_can_be_followed(tmp_path: Path) -> None:
         shell.call(f'hpsearch trials reviews --where "{where}"')
 
 
-def test_the_pages_on_a_study_that_runs_and_on_reports_can_be_followed(tmp_path: Path) -> None:
+def test_the_pages_on_a_study_that_runs_and_on_reports_can_be_followed(tmp_path):
     url = f"sqlite:///{tmp_path}/hpsearch.db"
     space = {**SPACE, "dropout": {"type": "float", "low": 0.0, "high": 0.5}}
     spec = spec_of(
@@ -140,7 +140,7 @@ def test_the_pages_on_a_study_that_runs_and_on_reports_can_be_followed(tmp_path:
 
 
 @pytest.mark.thorough
-def test_the_readme_can_be_followed(shell: pages.Shell) -> None:
+def test_the_readme_can_be_followed(shell):
     example = shell.folder / "examples" / "digits.yaml"
     study = yaml.safe_load(example.read_text())
     study["budget"] = {"trials": 3, "per_trial": {"epochs": 1}}
@@ -156,7 +156,7 @@ def test_the_readme_can_be_followed(shell: pages.Shell) -> None:
     assert (shell.folder / "report.html").exists()
 
 
-def test_only_what_needs_other_machines_is_not_run() -> None:
+def test_only_what_needs_other_machines_is_not_run():
     names = ("README", "quickstart", "recipes", "commands")
     reasons = [reason for name in names for reason in pages.skipped(name)]
     assert len(reasons) <= 5, reasons

@@ -37,8 +37,8 @@ def exit_code_of(case: Case) -> object:
 @pytest.mark.cases(24)
 @pytest.mark.parametrize("name", CASES)
 def test_malformed_input_is_refused_with_its_place_and_remedy_and_nothing_is_changed(
-    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+    name, tmp_path, monkeypatch, capsys
+):
     case = CASES[name]
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "1000")
@@ -62,6 +62,6 @@ def test_malformed_input_is_refused_with_its_place_and_remedy_and_nothing_is_cha
     assert contents(tmp_path) == before
 
 
-def test_the_tables_are_large_and_every_case_has_a_name_of_its_own() -> None:
+def test_the_tables_are_large_and_every_case_has_a_name_of_its_own():
     assert len(CASES) == sum(map(len, TABLES.values())) >= 150
     assert all(case.place and case.remedy for case in CASES.values())

@@ -17,7 +17,7 @@ def workplace(shared_ray: Mapping[str, str], tmp_path: Path) -> Workplace:
 
 
 @pytest.mark.thorough
-def test_a_study_that_has_ended_goes_on_with_a_larger_budget(workplace: Workplace) -> None:
+def test_a_study_that_has_ended_goes_on_with_a_larger_budget(workplace):
     workplace.call("run", "study.yaml")
     assert "all 14 trials have ended" in workplace.call("resume", "toy")
     before = workplace.rows("SELECT number, params FROM trials ORDER BY number")
@@ -30,16 +30,16 @@ def test_a_study_that_has_ended_goes_on_with_a_larger_budget(workplace: Workplac
         "SELECT spec LIKE '%trials: 20%', spec LIKE '%wall_clock: 1h%' FROM studies"
     ) == [(1, 1)]
     assert "20 trials of 20" in workplace.ask("status", "toy")
-    assert "must be above 0" in workplace.call("resume", "toy", "--trials", "0", code=2)
+    assert "must be above 0" in workplace.ask("resume", "toy", "--trials", "0", code=2)
     assert "has already started 20 trials" in workplace.call(
         "resume", "toy", "--trials", "3", code=2
     )
 
 
 @pytest.mark.thorough
-def test_the_command_that_best_names_trains_a_paused_trial_to_its_end(workplace: Workplace) -> None:
+def test_the_command_that_best_names_trains_a_paused_trial_to_its_end(workplace):
     workplace.call("run", "study.yaml")
-    said = workplace.call("best", "toy")
+    said = workplace.ask("best", "toy")
     (command,) = re.findall(r"train it to the end with: hpsearch (resume toy --finish (\d+))", said)
     typed, number = command
     before = workplace.rows("SELECT state, count(*) FROM trials GROUP BY state ORDER BY state")
@@ -54,15 +54,13 @@ def test_the_command_that_best_names_trains_a_paused_trial_to_its_end(workplace:
         )
     )
     assert last == [complete + 1, pruned - 1]
-    assert f"may still win: trial {number}" not in workplace.call("best", "toy")
-    assert "is complete already" in workplace.call(*typed.split(), code=2)
-    assert "no problems found" in workplace.call("db", "check")
+    assert f"may still win: trial {number}" not in workplace.ask("best", "toy")
+    assert "is complete already" in workplace.ask(*typed.split(), code=2)
+    assert "no problems found" in workplace.ask("db", "check")
 
 
 @pytest.mark.thorough
-def test_status_tells_what_the_checkpoints_take_and_only_those_that_are_kept_are_there(
-    workplace: Workplace,
-) -> None:
+def test_status_tells_what_the_checkpoints_take_and_only_those_that_are_kept_are_there(workplace):
     workplace.write(
         search={"pruner": "none"},
         budget={"trials": 14, "per_trial": {"epochs": 2}},
@@ -87,7 +85,7 @@ def test_status_tells_what_the_checkpoints_take_and_only_those_that_are_kept_are
 
 
 @pytest.mark.thorough
-def test_studies_with_one_folder_for_checkpoints_share_nothing(workplace: Workplace) -> None:
+def test_studies_with_one_folder_for_checkpoints_share_nothing(workplace):
     few = {
         "search": {"pruner": "none"},
         "budget": {"trials": 4, "per_trial": {"epochs": 2}},
@@ -105,7 +103,7 @@ def test_studies_with_one_folder_for_checkpoints_share_nothing(workplace: Workpl
     assert homes == ["other", "other", "toy"]
     assert "removed its checkpoints, of 4 trials" in workplace.ask("rm", "other", "--yes")
     workplace.call("run", "study.yaml", "--checkpoints", "shared")
-    said = workplace.call("resume", "other", "--checkpoints", "moved", code=2)
+    said = workplace.ask("resume", "other", "--checkpoints", "moved", code=2)
     assert "leave --checkpoints out" in said
     workplace.call("resume", "other", "--trials", "5")
     assert "no problems found" in workplace.ask("db", "check")

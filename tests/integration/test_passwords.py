@@ -2,7 +2,6 @@
 has it."""
 
 import json
-import subprocess
 import sys
 import tempfile
 import uuid
@@ -16,6 +15,7 @@ from sqlalchemy import make_url
 
 from hpsearch.cli.main import main
 from support.patience import PATIENCE_S
+from support.running.programs import run_program
 
 SECRET = f"s3cret-{uuid.uuid4().hex}"
 """Not that of another run of these tests, whose processes are seen as well."""
@@ -94,13 +94,8 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 )
 @pytest.mark.parametrize("given", ["option", "variable"])
 def test_a_server_that_is_not_there_is_told_without_the_password(
-    command: tuple[str, ...],
-    given: str,
-    folder: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-    caplog: pytest.LogCaptureFixture,
-) -> None:
+    command, given, folder, monkeypatch, capsys, caplog
+):
     url = f"postgresql://someone:{SECRET}@127.0.0.1:1/db?sslpassword={SECRET}"
     if given == "variable":
         monkeypatch.setenv("HPSEARCH_STORAGE", url)
@@ -114,13 +109,7 @@ def test_a_server_that_is_not_there_is_told_without_the_password(
 
 @pytest.mark.cases(1)
 @pytest.mark.parametrize("given", ["option", "variable"])
-def test_a_study_leaves_its_password_nowhere(
-    given: str,
-    folder: Path,
-    postgresql_url: str,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_a_study_leaves_its_password_nowhere(given, folder, postgresql_url, monkeypatch, capsys):
     url = make_url(postgresql_url).set(password=SECRET).render_as_string(hide_password=False)
     monkeypatch.setenv("HPSEARCH_STORAGE", url)
     monkeypatch.setenv("PGPASSWORD", SECRET)
@@ -133,14 +122,7 @@ def test_a_study_leaves_its_password_nowhere(
     program = [sys.executable, "-c", "from hpsearch.cli.main import main; main()", "run"]
     with tempfile.TemporaryDirectory(prefix="ray-") as session:  # short, as its sockets need
         monkeypatch.setenv("RAY_TMPDIR", session)
-        done = subprocess.run(
-            [*program, "study.yaml", *options],
-            cwd=folder,
-            capture_output=True,
-            text=True,
-            timeout=PATIENCE_S,
-            check=False,
-        )
+        done = run_program([*program, "study.yaml", *options], cwd=folder, timeout=PATIENCE_S)
         written = [path for path in Path(session).rglob("*") if path.is_file()]
         assert written
         leaks = [path for path in written if SECRET.encode() in path.read_bytes()]
@@ -151,6 +133,7 @@ def test_a_study_leaves_its_password_nowhere(
             main(command)
     said = capsys.readouterr()
     assert "finished" in said.out
+    assert "no problems found" in said.out + said.err
     assert SECRET not in done.stdout + done.stderr + said.out + said.err
     assert "HOME" in (folder / "environment").read_text()
     for path in folder.rglob("*"):

@@ -5,7 +5,6 @@ import os
 import shutil
 import socket
 import subprocess
-import sys
 import urllib.parse
 import urllib.request
 from collections.abc import Callable, Iterator
@@ -14,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from support.patience import wait_until
+from support.running.programs import HPSEARCH
 
 TASK = """
 import time
@@ -50,9 +50,8 @@ def study(
     """A study that waits in the middle, and where its metrics are."""
     (tmp_path / "waits.py").write_text(TASK)
     (tmp_path / "study.yaml").write_text(STUDY)
-    program = str(Path(sys.executable).with_name("hpsearch"))
     with subprocess.Popen(
-        [program, "run", "study.yaml", "--metrics", "0"],
+        [HPSEARCH, "run", "study.yaml", "--metrics", "0"],
         cwd=tmp_path,
         env={**os.environ, **shared_ray},
         stderr=subprocess.PIPE,
@@ -99,9 +98,7 @@ def prometheus(tmp_path: Path, study: tuple[subprocess.Popen[str], str]) -> Iter
         running.kill()
 
 
-def test_a_prometheus_reads_a_study_while_it_runs(
-    tmp_path: Path, study: tuple[subprocess.Popen[str], str], prometheus: Query
-) -> None:
+def test_a_prometheus_reads_a_study_while_it_runs(tmp_path, study, prometheus):
     wait_until(lambda: prometheus('hpsearch_reports_total{study="watched"}') == 1)
     wait_until(lambda: prometheus('hpsearch_trials{study="watched",state="running"}') == 1)
     assert prometheus("hpsearch_slots") == prometheus("hpsearch_slots_busy") == 1

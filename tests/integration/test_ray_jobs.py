@@ -5,7 +5,6 @@ import shutil
 import signal
 import sqlite3
 import subprocess
-import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import closing, suppress
@@ -13,7 +12,9 @@ from pathlib import Path
 
 import pytest
 
+from hpsearch.cli.main import main
 from support.patience import wait_until
+from support.running.programs import HPSEARCH, run_program
 from support.running.ray_heads import RAY, RayHead
 
 TASK = """
@@ -64,17 +65,17 @@ class Laptop:
         self.storage = f"sqlite:///{self.database}"
         self.checkpoints = str(folder / "checkpoints")
         self._head = head
+        self.environment = {**head.environment, "HPSEARCH_STORAGE": self.storage}
+        self.environment["HPSEARCH_NOTIFY"] = "http://user:secret@127.0.0.1:1/"
         (self.folder / "sent.py").write_text(TASK)
         (self.folder / "beside.py").write_text("def loss(params):\n    return params['x']\n")
         (self.folder / "study.yaml").write_text(STUDY.replace("GO", str(self.go)))
 
     def start(self, *arguments: str) -> subprocess.Popen[str]:
-        environment = {**self._head.environment, "HPSEARCH_STORAGE": self.storage}
-        environment["HPSEARCH_NOTIFY"] = "http://user:secret@127.0.0.1:1/"
         return subprocess.Popen(
-            [str(Path(sys.executable).with_name("hpsearch")), *arguments],
+            [HPSEARCH, *arguments],
             cwd=self.folder,
-            env=environment,
+            env=self.environment,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
@@ -99,9 +100,7 @@ class Laptop:
         return False  # it is being created
 
 
-def test_a_study_survives_who_submitted_it_and_is_refused_a_second_time(
-    tmp_path: Path, head: RayHead
-) -> None:
+def test_a_study_survives_who_submitted_it_and_is_refused_a_second_time(tmp_path, head):
     laptop = Laptop(tmp_path, head)
     with laptop.submit() as first:
         assert first.stdout is not None
@@ -122,7 +121,7 @@ def test_a_study_survives_who_submitted_it_and_is_refused_a_second_time(
     # Where it was interrupted, it goes on: from a folder whose files are others by now.
     (laptop.folder / "notes.txt").write_text("a package of another name")
     log = [RAY, "job", "logs", "hpsearch-sent-1", "--address", head.url, "--follow"]
-    ended = subprocess.run(log, env=head.environment, capture_output=True, text=True, check=False)
+    ended = run_program(log, env=head.environment)
     assert "interrupted; everything is saved" in ended.stdout
     laptop.go.touch()
     with laptop.submit() as third:
@@ -138,28 +137,33 @@ def test_a_study_survives_who_submitted_it_and_is_refused_a_second_time(
 
 
 def test_what_a_cluster_could_not_find_is_refused_before_anything_is_sent(
-    tmp_path: Path, head: RayHead
-) -> None:
+    tmp_path, head, monkeypatch, capsys
+):
     laptop = Laptop(tmp_path, head)
     where = ("submit", "study.yaml", "--address", head.url)
     kept = ("--checkpoints", laptop.checkpoints)
 
-    def refused(*arguments: str) -> str:
-        code, said, complained = laptop.run(*where, *arguments)
-        assert (code, said) == (2, "")
-        return complained
+    for name, value in laptop.environment.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.chdir(laptop.folder)
 
-    assert "checkpoints must be where the cluster finds them" in refused()
-    assert "checkpoints must be" in refused("--checkpoints", "here")
-    assert "the database must be where" in refused("--storage", "sqlite:///h.db", *kept)
-    assert "may hold a secret" in refused(*kept, "--notify", "http://u:p@h/")
-    assert "No such option: --nodes" in refused(*kept, "--nodes", "4")
-    assert "without --slurm" in refused(*kept, "--slurm")
+    def refused(*arguments: str, code: int = 2) -> str:
+        with pytest.raises(SystemExit) as ended:
+            main(arguments)
+        said = capsys.readouterr()
+        assert (ended.value.code, said.out) == (code, "")
+        return said.err
+
+    assert "checkpoints must be where the cluster finds them" in refused(*where)
+    assert "checkpoints must be" in refused(*where, "--checkpoints", "here")
+    assert "the database must be where" in refused(*where, "--storage", "sqlite:///h.db", *kept)
+    assert "may hold a secret" in refused(*where, *kept, "--notify", "http://u:p@h/")
+    assert "No such option: --nodes" in refused(*where, *kept, "--nodes", "4")
+    assert "without --slurm" in refused(*where, *kept, "--slurm")
     data = laptop.folder / "data.csv"
     data.touch()
     os.truncate(data, 101 << 20)
-    assert "has more than 100 MiB of files" in refused(*kept)
-    code, _, said = laptop.run("submit", "study.yaml", "--address", "http://127.0.0.1:1", *kept)
-    assert code == 3
-    assert "Failed to connect" in said
+    assert "has more than 100 MiB of files" in refused(*where, *kept)
+    nowhere = ("submit", "study.yaml", "--address", "http://127.0.0.1:1", *kept)
+    assert "Failed to connect" in refused(*nowhere, code=3)
     assert not Path(laptop.checkpoints).exists()

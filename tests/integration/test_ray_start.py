@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from support.patience import wait_until
+from support.running.programs import run_program
 
 STUDY = """
 study: starts
@@ -96,9 +97,7 @@ def started(folder: Path) -> subprocess.Popen[str]:
 @pytest.mark.cases(1)
 @pytest.mark.parametrize("part", ["gcs_server", "raylet"])
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_a_signal_while_ray_starts_ends_the_command_and_all_of_it(
-    study: Path, part: str, number: int
-) -> None:
+def test_a_signal_while_ray_starts_ends_the_command_and_all_of_it(study, part, number):
     with started(study) as command:
         part_of(study, part, command)
         command.send_signal(number)
@@ -109,7 +108,7 @@ def test_a_signal_while_ray_starts_ends_the_command_and_all_of_it(
 
 
 @pytest.mark.thorough
-def test_a_head_that_dies_while_it_starts_ends_the_command_within_its_limit(study: Path) -> None:
+def test_a_head_that_dies_while_it_starts_ends_the_command_within_its_limit(study):
     with started(study) as command:
         os.kill(part_of(study, "gcs_server", command), signal.SIGKILL)
         said, _ = command.communicate()
@@ -120,13 +119,9 @@ def test_a_head_that_dies_while_it_starts_ends_the_command_within_its_limit(stud
 
 
 @pytest.mark.thorough
-def test_a_machine_on_which_ray_starts_slowly_gets_another_try(tmp_path: Path) -> None:
-    done = subprocess.run(
-        [sys.executable, "-c", SLOW],
-        env={**os.environ, "STARTED_IN": str(tmp_path)},
-        capture_output=True,
-        text=True,
-        check=False,
+def test_a_machine_on_which_ray_starts_slowly_gets_another_try(tmp_path):
+    done = run_program(
+        [sys.executable, "-c", SLOW], env={**os.environ, "STARTED_IN": str(tmp_path)}
     )
     assert done.returncode == 0, done.stderr
     assert done.stdout == "1 node\n"

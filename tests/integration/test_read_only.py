@@ -18,6 +18,7 @@ from hpsearch.domain.lifecycle import State
 from hpsearch.domain.records import StudyRecord, Trial
 from hpsearch.store.store import Store
 from support.patience import PATIENCE_S
+from support.running.programs import run_program
 
 STUDY = """
 study: another
@@ -63,15 +64,7 @@ def call(folder: Path) -> Call:
     }
 
     def run(*command: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            [*words, *command],
-            cwd=folder,
-            env=environment,
-            capture_output=True,
-            text=True,
-            timeout=PATIENCE_S,
-            check=False,
-        )
+        return run_program([*words, *command], cwd=folder, env=environment, timeout=PATIENCE_S)
 
     if words and shutil.which(words[0]) is None:
         pytest.skip("there is no setpriv to be another user than root with")
@@ -84,14 +77,9 @@ def call(folder: Path) -> Call:
 
 @pytest.mark.parametrize(
     "command",
-    [
-        pytest.param(("rm", "flowers", "--yes"), marks=pytest.mark.thorough),
-        ("run", "study.yaml"),
-    ],
+    [pytest.param(("rm", "flowers", "--yes"), marks=pytest.mark.thorough), ("run", "study.yaml")],
 )
-def test_using_it_names_the_file_and_the_remedy(
-    call: Call, folder: Path, command: tuple[str, ...]
-) -> None:
+def test_using_it_names_the_file_and_the_remedy(call, folder, command):
     before = (folder / "study.db").read_bytes()
     done = call(*command)
     assert done.returncode == 3, done.stderr
@@ -110,9 +98,7 @@ def test_using_it_names_the_file_and_the_remedy(
         pytest.param(("db", "check"), "no problems found\n", marks=pytest.mark.thorough),
     ],
 )
-def test_it_is_read_as_any_other(
-    call: Call, folder: Path, command: tuple[str, ...], said: str
-) -> None:
+def test_it_is_read_as_any_other(call, folder, command, said):
     done = call(*command)
     assert done.returncode == 0, done.stderr
     assert re.fullmatch(said, done.stderr), "nothing is said of the file"

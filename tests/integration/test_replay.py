@@ -2,7 +2,6 @@
 
 import json
 from contextlib import closing
-from pathlib import Path
 
 import pytest
 
@@ -18,9 +17,7 @@ from hpsearch.study_file.reading import load
 from support.studies.small import PLAIN, Bowl
 
 
-def test_a_study_replayed_on_its_own_curves_finds_the_same(
-    tmp_path: Path, sqlite_url: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_study_replayed_on_its_own_curves_finds_the_same(tmp_path, sqlite_url, capsys):
     study, curves = tmp_path / "study.yaml", tmp_path / "curves.parquet"
     study.write_text(json.dumps({**PLAIN, "search": {"sampler": "random", "pruner": "none"}}))
     spec = load(study)

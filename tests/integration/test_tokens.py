@@ -6,6 +6,8 @@ import sys
 
 import pytest
 
+from support.running.programs import run_program
+
 KNOCK = """
 import sys
 from ray._raylet import GcsClient
@@ -53,7 +55,7 @@ def knock(address: str, **variables: str) -> str:
     "variables",
     [{"RAY_AUTH_MODE": "disabled"}, {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": "guess" * 8}],
 )
-def test_a_local_ray_refuses_who_has_not_its_token(variables: dict[str, str]) -> None:
+def test_a_local_ray_refuses_who_has_not_its_token(variables):
     with subprocess.Popen(
         [sys.executable, "-c", LOCAL],
         stdin=subprocess.PIPE,
@@ -70,13 +72,11 @@ def test_a_local_ray_refuses_who_has_not_its_token(variables: dict[str, str]) ->
 
 
 @pytest.mark.thorough
-def test_a_ray_that_asks_for_no_token_is_told() -> None:
-    ended = subprocess.run(
+def test_a_ray_that_asks_for_no_token_is_told():
+    ended = run_program(
         [sys.executable, "-c", LOCAL],
         stdin=subprocess.DEVNULL,
         env={**os.environ, "RAY_AUTH_MODE": "disabled"},
-        capture_output=True,
-        text=True,
         check=True,
     )
     assert (

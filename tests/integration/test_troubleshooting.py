@@ -2,7 +2,7 @@
 
 import io
 import signal
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import closing, redirect_stderr, redirect_stdout
 from pathlib import Path
 
@@ -55,7 +55,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.mark.parametrize("block", BY_CASE, ids=lambda block: block.marks["provoked by"])
-def test_a_message_on_input_is_as_shown(block: pages.Block, folder: Path) -> None:
+def test_a_message_on_input_is_as_shown(block, folder):
     case = CASES[block.marks["provoked by"]]
     case.make(folder)
     shown = shapes(block.text)
@@ -101,14 +101,12 @@ PROVOKED: dict[str, Callable[[Path], str]] = {
 
 
 @pytest.mark.parametrize("name", PROVOKED)
-def test_a_message_on_other_processes_is_as_shown(name: str, folder: Path) -> None:
+def test_a_message_on_other_processes_is_as_shown(name, folder):
     assert shapes(PROVOKED[name](folder)) == shapes(shown_for(name).text)
 
 
 @pytest.mark.thorough
-def test_messages_of_studies_that_end_early_are_as_shown(
-    tmp_path: Path, shared_ray: Mapping[str, str]
-) -> None:
+def test_messages_of_studies_that_end_early_are_as_shown(tmp_path, shared_ray):
     silent, interrupted = map(shown_for, ON_RAY)
     workplace = Workplace(tmp_path / "work", shared_ray)
     study = yaml.safe_load((workplace.folder / "study.yaml").read_text())
@@ -130,13 +128,13 @@ def test_messages_of_studies_that_end_early_are_as_shown(
     assert shapes(interrupted.text) == shapes(errors)[-1:]
 
 
-def test_every_message_of_the_page_is_provoked_here() -> None:
+def test_every_message_of_the_page_is_provoked_here():
     provoked = {*CASES, *PROVOKED, *ON_RAY}
     assert [block.text for block in SHOWN if block.marks["provoked by"] not in provoked] == []
     assert len(SHOWN) >= 20
 
 
-def test_every_exit_code_is_on_the_page() -> None:
+def test_every_exit_code_is_on_the_page():
     codes = {HpsearchError.exit_code} | {each.exit_code for each in kinds_of(HpsearchError)}
     page = pages.read("troubleshooting")
     assert codes == {1, 2, 3, 4, 130}

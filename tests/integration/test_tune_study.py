@@ -4,7 +4,6 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -21,9 +20,7 @@ LOOP = "    for epoch in range(done + 1, 10):\n"
 
 
 @pytest.mark.thorough
-def test_the_script_of_the_page_is_killed_resumed_and_read(
-    tmp_path: Path, shared_ray: Mapping[str, str]
-) -> None:
+def test_the_script_of_the_page_is_killed_resumed_and_read(tmp_path, shared_ray):
     workplace = Workplace(tmp_path / "work", shared_ray)
     script = workplace.folder / "my_tuning.py"
     (text,) = pages.texts("ray-tune", "python")

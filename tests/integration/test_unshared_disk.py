@@ -2,13 +2,13 @@
 
 import shutil
 import subprocess
-import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from support.running.programs import HPSEARCH, run_program
 from support.running.ray_heads import RAY, RayHead
 
 TASK = """
@@ -52,22 +52,12 @@ def apart(studies: Path) -> Iterator[RayHead]:
     shutil.rmtree(folder, ignore_errors=True)
 
 
-def test_logs_of_a_node_that_does_not_share_the_folder_come_to_the_driver(
-    tmp_path: Path, studies: Path, apart: RayHead
-) -> None:
+def test_logs_of_a_node_that_does_not_share_the_folder_come_to_the_driver(tmp_path, studies, apart):
     (tmp_path / "apart.py").write_text(TASK)
     (tmp_path / "study.yaml").write_text(STUDY)
 
     def hpsearch(*arguments: str) -> subprocess.CompletedProcess[str]:
-        program = str(Path(sys.executable).with_name("hpsearch"))
-        return subprocess.run(
-            [program, *arguments],
-            cwd=tmp_path,
-            env=apart.environment,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
+        return run_program([HPSEARCH, *arguments], cwd=tmp_path, env=apart.environment)
 
     run = hpsearch("run", "study.yaml", "--address", apart.address, "--checkpoints", str(studies))
     assert run.returncode == 0, run.stderr

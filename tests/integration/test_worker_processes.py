@@ -133,9 +133,7 @@ def gone(process: int) -> bool:
         return True
 
 
-def test_a_worker_that_is_stopped_while_idle_is_noticed_killed_and_replaced(
-    executor: RayExecutor, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_worker_that_is_stopped_while_idle_is_noticed_killed_and_replaced(executor, monkeypatch):
     slot, process = begun(executor, until=1.0)
     os.kill(process, signal.SIGSTOP)
     short = executor._resources.model_copy(update={"worker_timeout_s": 1.0})
@@ -147,9 +145,7 @@ def test_a_worker_that_is_stopped_while_idle_is_noticed_killed_and_replaced(
     wait_until(lambda: gone(process))
 
 
-def test_a_worker_is_not_taken_for_silent_while_nobody_listens(
-    executor: RayExecutor, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_worker_is_not_taken_for_silent_while_nobody_listens(executor, monkeypatch):
     _, process = begun(executor, until=1.0)
     short = executor._resources.model_copy(update={"worker_timeout_s": 2.0})
     with monkeypatch.context() as patch:
@@ -163,7 +159,7 @@ def test_a_worker_is_not_taken_for_silent_while_nobody_listens(
     assert [event for event in events if isinstance(event, ev.SlotDown)] == []
 
 
-def test_a_worker_that_is_told_to_end_saves_first(executor: RayExecutor) -> None:
+def test_a_worker_that_is_told_to_end_saves_first(executor):
     slot, process = begun(executor)
     os.kill(process, signal.SIGTERM)
     events = wait_for(executor, of(ev.SlotUp))
@@ -173,9 +169,7 @@ def test_a_worker_that_is_told_to_end_saves_first(executor: RayExecutor) -> None
     wait_until(lambda: gone(process))
 
 
-def test_what_is_launched_just_as_its_idle_worker_is_told_to_end_is_given_back(
-    executor: RayExecutor,
-) -> None:
+def test_what_is_launched_just_as_its_idle_worker_is_told_to_end_is_given_back(executor):
     (up,) = wait_for(executor, of(ev.SlotUp))
     assert isinstance(up, ev.SlotUp)
     executor.poll(0.0)  # listens
@@ -185,7 +179,7 @@ def test_what_is_launched_just_as_its_idle_worker_is_told_to_end_is_given_back(
     assert events[-2:] == [ev.Stopped(0, 1, why=RETIRED), ev.SlotDown(up.slot, RETIRED)]
 
 
-def test_a_workers_children_die_with_it(executor: RayExecutor, tmp_path: Path) -> None:
+def test_a_workers_children_die_with_it(executor, tmp_path):
     slot, process = begun(executor)
     children = [int(word) for word in (tmp_path / "child").read_text().split()]
     assert not any(map(gone, children))
@@ -196,9 +190,7 @@ def test_a_workers_children_die_with_it(executor: RayExecutor, tmp_path: Path) -
 
 
 @pytest.mark.parametrize("leaves", ["returning", "failing"])
-def test_what_an_attempt_leaves_behind_ends_before_the_next_one(
-    local_ray: None, tmp_path: Path, leaves: str
-) -> None:
+def test_what_an_attempt_leaves_behind_ends_before_the_next_one(local_ray, tmp_path, leaves):
     (tmp_path / "leaving_task.py").write_text(LEAVING)
     with closing(executor_of("leaving_task", tmp_path)) as executor:
         (up,) = wait_for(executor, of(ev.SlotUp))
@@ -228,9 +220,7 @@ def is_of(command: Path, words: bytes) -> bool:
 
 
 @pytest.mark.thorough
-def test_a_worker_that_never_gets_ready_is_tried_anew(
-    executor: RayExecutor, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_worker_that_never_gets_ready_is_tried_anew(executor, monkeypatch, caplog):
     monkeypatch.setattr("hpsearch.running.executors.ray.STARTS", 0)
     monkeypatch.setattr(executor, "_answers", lambda _: [])  # it says nothing
     wait_for(executor, lambda _: "worker w0 is not ready yet" in caplog.text)

@@ -34,7 +34,9 @@ def ends(trials: list[Trial]) -> list[Any]:
     return [(t.params, t.state, t.resource, t.value, t.rung) for t in trials]
 
 
-def test_collapsed_trials_of_a_study_are_stopped_early_and_no_others(sqlite_url: str) -> None:
+def test_collapsed_trials_are_stopped_early_and_no_others_and_an_interrupted_study_stops_the_same(
+    sqlite_url, tmp_path
+):
     drive(sqlite_url, SPEC, Classifiers())
     trials = trials_of(sqlite_url)
     stopped = [t for t in trials if t.attempts and t.attempts[-1].outcome is Outcome.PRUNED]
@@ -44,12 +46,6 @@ def test_collapsed_trials_of_a_study_are_stopped_early_and_no_others(sqlite_url:
     assert sum(t.resource == 18 for t in collapsed) <= 1
     best = max(trials, key=lambda t: t.value or 0.0)
     assert best.state is State.COMPLETE
-
-
-def test_a_study_that_was_interrupted_at_any_time_stops_the_same_trials(
-    sqlite_url: str, tmp_path: Any
-) -> None:
-    drive(sqlite_url, SPEC, Classifiers())
     other = f"sqlite:///{tmp_path / 'interrupted.db'}"
     drive(other, SPEC, Classifiers(), stop_after=15)
     for _ in range(8):

@@ -73,7 +73,7 @@ def raced(
             repeat.value = truths[repeat.repeats] + float(draw.normal())
 
 
-def test_the_race_is_between_those_of_which_most_is_expected_and_not_the_lucky() -> None:
+def test_the_race_is_between_those_of_which_most_is_expected_and_not_the_lucky():
     spec = spec_with(search={"sampler": "random", "confirm": {"top": 2, "seeds": 1}})
     history = history_for(spec)
     seen_and_expected = [(0.1, 0.9), (0.6, 0.3), (0.5, 0.4), (0.2, 0.8)]
@@ -96,9 +96,7 @@ def repeats_of(history: History, number: int) -> int:
 
 
 @pytest.mark.thorough
-def test_with_the_same_budget_the_confirmed_winner_is_truly_better_than_the_raw_one(
-    bench: Any,
-) -> None:
+def test_with_the_same_budget_the_confirmed_winner_is_truly_better_than_the_raw_one(bench):
     found = bench.compare(noise=0.2, studies=40, full_trials=30)
     gain, error = found["gain"]
     assert gain > 2 * error, found
@@ -109,9 +107,7 @@ def test_with_the_same_budget_the_confirmed_winner_is_truly_better_than_the_raw_
 @pytest.mark.thorough
 @pytest.mark.parametrize("top", [2, 3, pytest.param(5, marks=pytest.mark.thorough)])
 @pytest.mark.parametrize("spread", [0.0, pytest.param(1.0, marks=pytest.mark.thorough), 3.0])
-def test_the_winners_90_percent_interval_holds_one_more_training_as_often_as_it_claims(
-    top: int, spread: float
-) -> None:
+def test_the_winners_90_percent_interval_holds_one_more_training_as_often_as_it_claims(top, spread):
     draw, hits, races = np.random.default_rng(top), 0, 400
     for _ in range(races):
         truths = sorted(draw.normal(size=top) * spread)
@@ -125,26 +121,26 @@ def test_the_winners_90_percent_interval_holds_one_more_training_as_often_as_it_
     assert 0.85 <= hits / races <= 0.95
 
 
-def test_what_a_clearly_beaten_leader_has_left_goes_to_those_that_may_still_win() -> None:
+def test_what_a_clearly_beaten_leader_has_left_goes_to_those_that_may_still_win():
     history = raced([0.0, 0.3, 30.0], top=3, seeds=4, draw=np.random.default_rng(5))
     assert repeats_of(history, 2) <= 2
     assert repeats_of(history, 0) + repeats_of(history, 1) > 8
     assert sum(trial.role is Role.CONFIRM for trial in history.trials) <= 12
 
 
-def test_a_decided_race_ends_once_its_winner_has_all_its_repeats() -> None:
+def test_a_decided_race_ends_once_its_winner_has_all_its_repeats():
     history = raced([0.0, 40.0, 50.0], top=3, seeds=4, draw=np.random.default_rng(2))
     assert repeats_of(history, 0) == 4
     assert repeats_of(history, 1) <= 2
     assert repeats_of(history, 2) <= 2
 
 
-def test_free_slots_repeat_side_by_side() -> None:
+def test_free_slots_repeat_side_by_side():
     history = raced([0.0, 0.1, 0.2], top=3, seeds=3, draw=np.random.default_rng(0), slots=9)
     assert [repeats_of(history, number) for number in range(3)] == [3, 3, 3]
 
 
-def test_a_leader_whose_repeats_fail_is_out_of_the_race() -> None:
+def test_a_leader_whose_repeats_fail_is_out_of_the_race():
     spec = spec_with(search={"sampler": "random", "confirm": {"top": 2, "seeds": 3}})
     history = history_for(spec)
     history.add_trial(Trial(0, State.COMPLETE, {}, value=0.1, resource=9.0))
@@ -157,7 +153,7 @@ def test_a_leader_whose_repeats_fail_is_out_of_the_race() -> None:
     assert leader.number == 1
 
 
-def test_only_trials_that_were_trained_in_full_are_repeated() -> None:
+def test_only_trials_that_were_trained_in_full_are_repeated():
     spec = spec_with(
         search={
             "sampler": "random",
@@ -183,7 +179,7 @@ def test_only_trials_that_were_trained_in_full_are_repeated() -> None:
         {"trials": 15},
     ],
 )
-def test_every_kind_of_budget_leaves_enough_for_the_repeats(budget: dict[str, Any]) -> None:
+def test_every_kind_of_budget_leaves_enough_for_the_repeats(budget):
     spec = spec_with(
         search={"sampler": "random", "confirm": {"top": 2, "seeds": 2}},
         budget={**budget, "per_trial": {"epochs": 9}},
@@ -201,7 +197,7 @@ def test_every_kind_of_budget_leaves_enough_for_the_repeats(budget: dict[str, An
     assert sum(trial.role is not Role.CONFIRM for trial in done.history.trials) >= 8
 
 
-def test_slots_that_the_search_needs_no_more_confirm_who_is_likely_to_lead() -> None:
+def test_slots_that_the_search_needs_no_more_confirm_who_is_likely_to_lead():
     budget = budget_of(40)
     spec = spec_with(search={"sampler": "random", "confirm": {"top": 3, "seeds": 3}}, budget=budget)
     done = Simulation(spec, workers=8).run()
@@ -249,9 +245,7 @@ def waits_for_race(simulation: Simulation) -> bool:
     "pruner",
     ["promotion", pytest.param("none", marks=THOROUGH), pytest.param("median", marks=THOROUGH)],
 )
-def test_a_budget_of_trials_pays_as_many_repeats_as_promised_and_no_search_beside_the_race(
-    pruner: str,
-) -> None:
+def test_a_budget_of_trials_pays_as_many_repeats_as_promised_and_no_search_beside_the_race(pruner):
     for spec, simulation in confirmed_studies(pruner):
         done = simulation.run()
         roles = [trial.role for trial in done.history.trials]
@@ -264,7 +258,7 @@ def test_a_budget_of_trials_pays_as_many_repeats_as_promised_and_no_search_besid
     "pruner",
     ["promotion", pytest.param("none", marks=THOROUGH), pytest.param("median", marks=THOROUGH)],
 )
-def test_while_a_leader_misses_repeats_that_fit_the_search_waits(pruner: str) -> None:
+def test_while_a_leader_misses_repeats_that_fit_the_search_waits(pruner):
     for spec, simulation in confirmed_studies(pruner):
         study, trials = simulation.study, simulation.history.trials
         while not study.finished:
@@ -280,7 +274,7 @@ def test_while_a_leader_misses_repeats_that_fit_the_search_waits(pruner: str) ->
             assert repeats_of(simulation.history, number) <= FURTHER * 2, spec.seed
 
 
-def test_a_race_that_was_interrupted_goes_on_as_a_race() -> None:
+def test_a_race_that_was_interrupted_goes_on_as_a_race():
     spec = spec_with(
         search={"sampler": "random", "confirm": {"top": 3, "seeds": 3}},
         budget=budget_of(gpu_hours=0.5),
@@ -298,7 +292,7 @@ def test_a_race_that_was_interrupted_goes_on_as_a_race() -> None:
     assert at_once >= 2 * len(leaders) - 3, "each has at least two before the race can be decided"
 
 
-def test_with_more_budget_the_search_goes_on_and_new_leaders_are_confirmed() -> None:
+def test_with_more_budget_the_search_goes_on_and_new_leaders_are_confirmed():
     def spec(trials: int) -> StudySpec:
         search = {"sampler": "random", "confirm": {"top": 2, "seeds": 2}}
         return spec_with(search=search, budget=budget_of(trials))
@@ -317,7 +311,7 @@ def test_with_more_budget_the_search_goes_on_and_new_leaders_are_confirmed() -> 
 @pytest.mark.parametrize(
     "pruner", ["promotion", "median", {"kind": "percentile", "percentile": 50.0}, "wilcoxon"]
 )
-def test_new_trials_are_compared_with_the_search_and_not_with_repeats(pruner: Any) -> None:
+def test_new_trials_are_compared_with_the_search_and_not_with_repeats(pruner):
     search = search_by("random", pruner, confirm={"top": 2, "seeds": 5})
     spec = spec_with(search=search, budget=budget_of(20))
     history = history_for(spec)
@@ -343,7 +337,7 @@ def test_new_trials_are_compared_with_the_search_and_not_with_repeats(pruner: An
         )
 
 
-def test_samplers_that_count_good_trials_do_not_count_repeats() -> None:
+def test_samplers_that_count_good_trials_do_not_count_repeats():
     spec = spec_with(search={"sampler": "tpe"}, budget=budget_of(20))
     history = Simulation(spec).run().history
     drawn = []
@@ -365,7 +359,7 @@ def test_samplers_that_count_good_trials_do_not_count_repeats() -> None:
     assert drawn[0] == drawn[1]
 
 
-def test_while_many_trials_run_no_leader_is_sure() -> None:
+def test_while_many_trials_run_no_leader_is_sure():
     spec = spec_with(search={"sampler": "random", "confirm": {"top": 3, "seeds": 1}})
     history = history_for(spec)
     for number in range(4):
@@ -422,9 +416,7 @@ def used(history: History, workers: int, limit_s: float = 600.0) -> float:
 @pytest.mark.parametrize("workers", [1, 2, 4])
 @pytest.mark.parametrize("full_s", [60.0])
 @pytest.mark.parametrize("reach", [0.0, 0.15, 0.3])
-def test_what_has_learnt_nothing_is_not_repeated_and_ten_minutes_are_used(
-    reach: float, full_s: float, workers: int
-) -> None:
+def test_what_has_learnt_nothing_is_not_repeated_and_ten_minutes_are_used(reach, full_s, workers):
     history = late_learners(reach, workers, full_s)
     trials = history.trials
     repeated = [trials[trial.repeats] for trial in trials if trial.repeats is not None]
@@ -437,7 +429,7 @@ def test_what_has_learnt_nothing_is_not_repeated_and_ten_minutes_are_used(
     assert used(history, workers) > 0.9
 
 
-def test_few_trials_of_which_none_learns_are_not_repeated() -> None:
+def test_few_trials_of_which_none_learns_are_not_repeated():
     for workers in (1, 2):
         history = late_learners(0.0, workers, 130.0, {"trials": 8, **TEN_MINUTES})
         assert all(trial.repeats is None for trial in history.trials)
@@ -447,12 +439,12 @@ def test_few_trials_of_which_none_learns_are_not_repeated() -> None:
 
 
 @pytest.mark.parametrize("workers", [1, 2])
-def test_ten_minutes_for_few_trials_are_used(workers: int) -> None:
+def test_ten_minutes_for_few_trials_are_used(workers):
     history = late_learners(0.3, workers, 130.0, {"trials": 8, **TEN_MINUTES})
     assert used(history, workers) > 0.85, "one full training takes more than a fifth of the time"
 
 
-def test_nothing_is_kept_back_before_a_trial_is_complete() -> None:
+def test_nothing_is_kept_back_before_a_trial_is_complete():
     spec = spec_with(
         budget=TEN_MINUTES, search={"sampler": "random", "confirm": {"top": 3, "seeds": 2}}
     )
@@ -469,7 +461,7 @@ def test_nothing_is_kept_back_before_a_trial_is_complete() -> None:
     assert fresh(race).to_come == 3 + 2
 
 
-def test_what_is_kept_back_does_not_keep_a_paused_leader_from_its_end() -> None:
+def test_what_is_kept_back_does_not_keep_a_paused_leader_from_its_end():
     spec = spec_with(
         budget=TEN_MINUTES, search={"sampler": "random", "confirm": {"top": 3, "seeds": 2}}
     )
@@ -488,7 +480,7 @@ def test_what_is_kept_back_does_not_keep_a_paused_leader_from_its_end() -> None:
 
 
 @pytest.mark.thorough
-def test_after_the_race_is_decided_the_search_goes_on_and_new_leaders_are_repeated() -> None:
+def test_after_the_race_is_decided_the_search_goes_on_and_new_leaders_are_repeated():
     budget = budget_of(wall_clock="60m")
     search = search_by("random", "none", confirm={"top": 2, "seeds": 9})
     spec = spec_with(budget=budget, search=search)
@@ -513,7 +505,7 @@ class Scattered(Bowl):
 
 
 @pytest.mark.parametrize("workers", [1, 3])
-def test_what_no_search_can_use_goes_to_further_repeats(workers: int) -> None:
+def test_what_no_search_can_use_goes_to_further_repeats(workers):
     budget = budget_of(4, wall_clock="30m")
     search = search_by("random", "none", confirm={"top": 2, "seeds": 2})
     spec = spec_with(budget=budget, search=search)
@@ -536,7 +528,7 @@ class Noisy(Bowl):
 
 
 @pytest.mark.thorough
-def test_a_race_that_began_again_is_taken_up_as_it_was() -> None:
+def test_a_race_that_began_again_is_taken_up_as_it_was():
     budget = budget_of(wall_clock="60m")
     search = search_by("random", "none", confirm={"top": 2, "seeds": 3})
     spec = spec_with(budget=budget, search=search)

@@ -68,7 +68,7 @@ def best(history: History) -> float:
 # evidence
 
 
-def test_a_paused_trial_is_evidence_at_its_resource() -> None:
+def test_a_paused_trial_is_evidence_at_its_resource():
     spec = spec_for()
     history = history_for(spec)
     paused = Trial(0, State.PAUSED, {"x": 0.1, "y": 0.2, "z": 0.3}, value=0.5, resource=3.0)
@@ -81,7 +81,7 @@ def test_a_paused_trial_is_evidence_at_its_resource() -> None:
     assert curve.values[-1] == pytest.approx(1 / 3)
 
 
-def test_a_thousand_trials_are_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_thousand_trials_are_read_once(monkeypatch):
     spec = spec_for(budget=budget_of(2000, 27))
     history, rng = history_for(spec), np.random.default_rng(0)
     for number in range(1000):
@@ -150,7 +150,7 @@ def course(unit: str, scale: int, sampler: str, pruner: str) -> list[tuple[Any, 
     ],
 )
 @pytest.mark.parametrize("sampler", ["curve_gp", "tpe", "random"])
-def test_the_unit_of_the_budget_changes_nothing(sampler: str, pruner: str) -> None:
+def test_the_unit_of_the_budget_changes_nothing(sampler, pruner):
     in_epochs = course("epochs", 1, sampler, pruner)
     assert course("steps", 1000, sampler, pruner) == in_epochs
     assert course("tokens", 640_000, sampler, pruner) == in_epochs
@@ -161,7 +161,7 @@ def test_the_unit_of_the_budget_changes_nothing(sampler: str, pruner: str) -> No
 
 
 @pytest.mark.thorough
-def test_it_finds_better_configurations_than_random_search() -> None:
+def test_it_finds_better_configurations_than_random_search():
     ours, random = (
         [
             best(simulate(spec_for(seed=seed, search=search_by(sampler)), Valley(), 2))
@@ -174,7 +174,7 @@ def test_it_finds_better_configurations_than_random_search() -> None:
 
 
 @pytest.mark.thorough
-def test_what_lies_behind_a_condition_is_found_sooner_than_by_random_search() -> None:
+def test_what_lies_behind_a_condition_is_found_sooner_than_by_random_search():
     space = {
         "x": {"type": "float", "low": 0.0, "high": 1.0},
         "optimizer": {"type": "categorical", "choices": ["adam", "lion", "sgd", "adafactor"]},

@@ -30,7 +30,7 @@ def seconds_by_device(simulation: Simulation) -> dict[str, float]:
     return seconds
 
 
-def test_the_pace_of_each_type_is_learnt_also_by_a_driver_that_takes_over() -> None:
+def test_the_pace_of_each_type_is_learnt_also_by_a_driver_that_takes_over():
     simulation = on_two_kinds({"trials": 12}, workers=4)
     while not simulation.study.finished:
         simulation.tick()
@@ -45,7 +45,7 @@ def test_the_pace_of_each_type_is_learnt_also_by_a_driver_that_takes_over() -> N
             assert books.pace_of(trial, SLOW) == pytest.approx(10.0 * TIMES_SLOWER)
 
 
-def test_a_stretch_reserves_what_it_takes_on_its_own_type_of_device() -> None:
+def test_a_stretch_reserves_what_it_takes_on_its_own_type_of_device():
     simulation = on_two_kinds({"gpu_hours": 1.0}, search=search_by())
     books = simulation.study.spending
     while books.paces.slowest() < 10.0 * TIMES_SLOWER:
@@ -56,7 +56,7 @@ def test_a_stretch_reserves_what_it_takes_on_its_own_type_of_device() -> None:
     assert books.need(9.0, 1.0, 2, device="NVIDIA H100") == slow, "not seen yet: the slowest of all"
 
 
-def test_near_the_end_of_the_time_a_slow_slot_begins_nothing_that_only_a_fast_one_ends() -> None:
+def test_near_the_end_of_the_time_a_slow_slot_begins_nothing_that_only_a_fast_one_ends():
     search = search_by()
     simulation = on_two_kinds({"wall_clock": 3.5 * FULL_S * TIMES_SLOWER}, search=search).run()
     cut_short = [each for each in attempts(simulation) if each.outcome is not Outcome.COMPLETE]
@@ -69,7 +69,7 @@ def test_near_the_end_of_the_time_a_slow_slot_begins_nothing_that_only_a_fast_on
 
 
 @pytest.mark.parametrize("pruner", ["none", "promotion"])
-def test_a_limit_on_money_holds_and_each_trial_is_charged_by_its_devices(pruner: str) -> None:
+def test_a_limit_on_money_holds_and_each_trial_is_charged_by_its_devices(pruner):
     budget = {"cost": 0.5, "cost_per_gpu_hour": PRICES}
     search = search_by(pruner=pruner)
     simulation = on_two_kinds(budget, workers=4, search=search)
@@ -88,7 +88,7 @@ def test_a_limit_on_money_holds_and_each_trial_is_charged_by_its_devices(pruner:
         assert trial.cost == pytest.approx(cost_of(own))
 
 
-def test_a_device_without_a_price_costs_nothing_known_and_counts_as_the_dearest() -> None:
+def test_a_device_without_a_price_costs_nothing_known_and_counts_as_the_dearest():
     budget = {"cost": 0.5, "cost_per_gpu_hour": {"A100": 2.0, "H100": 4.0}}
     simulation = on_two_kinds(budget, search=search_by()).run()
     seconds = seconds_by_device(simulation)
@@ -99,7 +99,7 @@ def test_a_device_without_a_price_costs_nothing_known_and_counts_as_the_dearest(
         assert (trial.cost is None) == all(each.device == SLOW for each in trial.attempts)
 
 
-def test_the_time_left_goes_by_the_slots_that_are_there() -> None:
+def test_the_time_left_goes_by_the_slots_that_are_there():
     """A study whose fast slots are gone takes three times as long as they would have taken."""
     search = search_by()
     simulation = on_two_kinds({"trials": 40}, workers=8, search=search)

@@ -112,9 +112,7 @@ def assert_worked(history: History, sessions: list[Session]) -> None:
 
 @pytest.mark.thorough
 @pytest.mark.parametrize("part", range(PARTS))
-def test_no_disturbed_study_differs_from_one_left_alone_in_what_it_finds_and_charges(
-    part: int, stores: list[DisturbedStore]
-) -> None:
+def test_no_disturbed_study_differs_from_one_left_alone_in_what_it_finds_and_charges(part, stores):
     spec = spec_of()
     alone = results(disturbed(spec, 1, stores).drive(Troubles()))
     for seed in range(part, STUDIES, PARTS):
@@ -139,9 +137,7 @@ def test_no_disturbed_study_differs_from_one_left_alone_in_what_it_finds_and_cha
 
 @pytest.mark.parametrize("how", ENDS)
 @pytest.mark.parametrize("wall_offset", [-7200.0, 0.0, 7200.0])
-def test_fifteen_hours_without_a_driver_cost_nothing(
-    how: str, wall_offset: float, stores: list[DisturbedStore]
-) -> None:
+def test_fifteen_hours_without_a_driver_cost_nothing(how, wall_offset, stores):
     spec = spec_of(gpu_hours=0.25, wall_clock="30m")
     alone = disturbed(spec, 2, stores).drive(Troubles())
     study = disturbed(spec, 2, stores)
@@ -158,9 +154,7 @@ def test_fifteen_hours_without_a_driver_cost_nothing(
 
 
 @pytest.mark.parametrize("outage", [40, 41])
-def test_workers_have_their_time_to_save_whatever_keeps_the_driver(
-    outage: int, stores: list[DisturbedStore]
-) -> None:
+def test_workers_have_their_time_to_save_whatever_keeps_the_driver(outage, stores):
     """The database goes away before they are told to stop, or after; trials take longer."""
     spec = spec_of().model_copy(update={"resources": Resources(report_deadline="1h")})
     study = disturbed(spec, 2, stores, Bowl(seconds_per_unit=300.0))
@@ -174,9 +168,7 @@ def test_workers_have_their_time_to_save_whatever_keeps_the_driver(
 
 @pytest.mark.thorough
 @pytest.mark.parametrize("seconds", [-3600.0, 3600.0, 20 * 3600.0])
-def test_setting_the_clock_of_a_drivers_machine_changes_nothing(
-    seconds: float, stores: list[DisturbedStore]
-) -> None:
+def test_setting_the_clock_of_a_drivers_machine_changes_nothing(seconds, stores):
     spec = spec_of(gpu_hours=0.25, wall_clock="30m")
     alone = disturbed(spec, 2, stores).drive(Troubles())
     set_often = {poll: seconds * (-1) ** n for n, poll in enumerate(range(10, 200, 30))}

@@ -65,9 +65,7 @@ def lived_together(
     suppress_health_check=list(HealthCheck),
     phases=[Phase.generate],  # a study takes a tenth of a second, and shrinking one takes thousands
 )
-def test_a_disturbed_study_comes_to_what_it_would_have_come_to(
-    plan: Plan, befalls: list[Session]
-) -> None:
+def test_a_disturbed_study_comes_to_what_it_would_have_come_to(plan, befalls):
     check_a_study(plan, befalls)
 
 
@@ -91,8 +89,8 @@ def check_a_study(plan: Plan, befalls: list[Session]) -> None:
     phases=[Phase.generate],
 )
 def test_two_studies_side_by_side_leave_each_others_folders_alone(
-    one: Plan, other: Plan, befalls_one: list[Session], befalls_other: list[Session]
-) -> None:
+    one, other, befalls_one, befalls_other
+):
     both = replace(one, name="one"), replace(other, name="other")
     with tempfile.TemporaryDirectory() as root:
         worlds = lived_together(both, (befalls_one, befalls_other), Path(root))

@@ -34,7 +34,7 @@ def seconds(history: History) -> float:
     ],
     ids=lambda value: "-".join(value) if isinstance(value, dict) else "",
 )
-def test_a_study_ends_at_whichever_limit_comes_first(limit: dict[str, Any], reason: str) -> None:
+def test_a_study_ends_at_whichever_limit_comes_first(limit, reason):
     generous = {"trials": 1000, "gpu_hours": 1000.0, "wall_clock": "50d"}
     done = Simulation(spec_with(budget={**generous, **EPOCHS, **limit}), workers=2).run()
     assert reason in (done.history.study.reason or "")
@@ -47,7 +47,7 @@ def test_a_study_ends_at_whichever_limit_comes_first(limit: dict[str, Any], reas
     assert done.executor.now <= (600.0 if "wall_clock" in limit else float("inf"))
 
 
-def test_no_trial_starts_that_cannot_get_to_the_highest_rung_before_the_wall_clock_stops() -> None:
+def test_no_trial_starts_that_cannot_get_to_the_highest_rung_before_the_wall_clock_stops():
     spec = spec_with(budget={"wall_clock": "15m", **EPOCHS}, search=search_by())
     done = Simulation(spec, workers=4, curves=Bowl()).run()
     started = max(trial.started or 0.0 for trial in done.history.trials)
@@ -61,9 +61,7 @@ def test_no_trial_starts_that_cannot_get_to_the_highest_rung_before_the_wall_clo
 
 
 @pytest.mark.thorough
-def test_what_can_still_win_goes_on_before_a_new_trial_that_cannot(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_what_can_still_win_goes_on_before_a_new_trial_that_cannot(monkeypatch):
     spec = spec_with(budget={"wall_clock": "15m", **EPOCHS})
     simulation = Simulation(spec, workers=8, curves=Bowl())
     searcher: Searcher = simulation.study._searcher
@@ -86,7 +84,7 @@ def test_what_can_still_win_goes_on_before_a_new_trial_that_cannot(
     assert in_part, "also where it cannot be trained in full"
 
 
-def test_a_budget_in_which_no_trial_ends_is_used_to_get_as_far_as_it_lasts() -> None:
+def test_a_budget_in_which_no_trial_ends_is_used_to_get_as_far_as_it_lasts():
     spec = spec_with(budget={"wall_clock": "1m", **EPOCHS})  # a trial takes 90 s
     done = Simulation(spec, workers=4, curves=Bowl()).run()
     trials = done.history.trials
@@ -97,7 +95,7 @@ def test_a_budget_in_which_no_trial_ends_is_used_to_get_as_far_as_it_lasts() -> 
     assert seconds(done.history) > 0.9 * 4 * 60, "no slot has waited"
 
 
-def test_at_the_end_the_best_paused_trials_are_trained_in_full() -> None:
+def test_at_the_end_the_best_paused_trials_are_trained_in_full():
     spec = spec_with(budget={"wall_clock": "10m", **EPOCHS})
     done = Simulation(spec, workers=2).run()
     best = min(
@@ -107,7 +105,7 @@ def test_at_the_end_the_best_paused_trials_are_trained_in_full() -> None:
     assert best.resource == 9
 
 
-def test_what_waited_in_a_finished_study_waits_again_in_one_with_a_larger_budget() -> None:
+def test_what_waited_in_a_finished_study_waits_again_in_one_with_a_larger_budget():
     first = Simulation(spec_with(budget={"trials": 12, **EPOCHS})).run()
     history = first.history
     left = [trial.number for trial in history.trials if trial.state is State.PRUNED]
@@ -123,7 +121,7 @@ def test_what_waited_in_a_finished_study_waits_again_in_one_with_a_larger_budget
     assert ended_again <= {State.PRUNED, State.COMPLETE}
 
 
-def test_a_trial_whose_checkpoint_is_gone_does_not_come_back() -> None:
+def test_a_trial_whose_checkpoint_is_gone_does_not_come_back():
     history = Simulation(spec_with(budget={"trials": 12, **EPOCHS})).run().history
     left = [trial for trial in history.trials if trial.state is State.PRUNED]
     left[0].checkpoint = None
@@ -132,7 +130,7 @@ def test_a_trial_whose_checkpoint_is_gone_does_not_come_back() -> None:
     assert left[1].state is State.PAUSED
 
 
-def test_what_a_pruner_stopped_stays_stopped() -> None:
+def test_what_a_pruner_stopped_stays_stopped():
     spec = spec_with(search=search_by(pruner="median"), budget={"trials": 20, **EPOCHS})
     history = Simulation(spec).run().history
     before = ended(history)
@@ -141,7 +139,7 @@ def test_what_a_pruner_stopped_stays_stopped() -> None:
     assert ended(history) == before
 
 
-def test_an_interrupted_study_is_not_reopened() -> None:
+def test_an_interrupted_study_is_not_reopened():
     study = Simulation(spec_with(budget={"trials": 12, **EPOCHS}))
     for _ in range(10):
         study.tick()

@@ -118,8 +118,8 @@ def run(
 @pytest.mark.parametrize("space", SPACES)
 @pytest.mark.parametrize("sampler", [CURVE_GP, *SAMPLERS])
 def test_every_sampler_searches_every_space_or_is_refused_with_its_place(
-    sampler: str, space: str, objectives: int
-) -> None:
+    sampler, space, objectives
+):
     name = SAMPLERS.get(sampler, "")
     written = {"kind": sampler, **SOON.get(name, {})}
     if objectives == 2 and name not in MULTI_OBJECTIVE:
@@ -139,7 +139,7 @@ def test_every_sampler_searches_every_space_or_is_refused_with_its_place(
 
 
 @pytest.mark.parametrize("sampler", [CURVE_GP, *SAMPLERS])
-def test_every_sampler_draws_the_points_of_a_grid_that_people_would_write(sampler: str) -> None:
+def test_every_sampler_draws_the_points_of_a_grid_that_people_would_write(sampler):
     space = {"s": TENTHS, "x": {**STEPPED, "when": {"s": [0.3, 0.6, 0.7, 0.9]}}}
     method = {"kind": sampler, **SOON.get(SAMPLERS.get(sampler, ""), {})}
     tried = [trial.params for trial in run(method, "none", space, trials=20).trials]
@@ -149,7 +149,7 @@ def test_every_sampler_draws_the_points_of_a_grid_that_people_would_write(sample
 
 
 @pytest.mark.parametrize("sampler", [CURVE_GP, *SAMPLERS])
-def test_choices_that_are_lists_and_mappings_are_drawn_as_others_are(sampler: str) -> None:
+def test_choices_that_are_lists_and_mappings_are_drawn_as_others_are(sampler):
     space = SPACES["lists"]
     requires = ["c != '[]' or k is null"]
     method = {"kind": sampler, **SOON.get(SAMPLERS.get(sampler, ""), {})}
@@ -170,7 +170,7 @@ def test_choices_that_are_lists_and_mappings_are_drawn_as_others_are(sampler: st
         assert ("x" in trial.params) == (trial.params["c"] == [64, 64])
 
 
-def test_what_is_asked_for_beside_a_point_of_a_grid_is_that_point() -> None:
+def test_what_is_asked_for_beside_a_point_of_a_grid_is_that_point():
     space = {"s": TENTHS, "x": {**STEPPED, "when": {"s": 0.3}}}
     spec = spec_with(space=space, enqueue=[{"s": 0.1 + 0.2, "x": 0.5}])
     assert simulate(spec, Slope(), 1).trials[0].params == {"s": 0.3, "x": 0.5}
@@ -178,7 +178,7 @@ def test_what_is_asked_for_beside_a_point_of_a_grid_is_that_point() -> None:
 
 @pytest.mark.parametrize("sampler", ["tpe", CURVE_GP, "brute_force", "nsgaii"])
 @pytest.mark.parametrize("space", ["stepped", "categorical", "conditional", "lists"])
-def test_a_space_that_is_used_up_ends_the_study(sampler: str, space: str) -> None:
+def test_a_space_that_is_used_up_ends_the_study(sampler, space):
     done = run(sampler, "promotion", SPACES[space], trials=500)
     tried = list(map(configuration, done.trials))
     assert len(tried) == len(set(tried)) == SIZES[space]
@@ -190,7 +190,7 @@ def configuration(trial: Trial) -> tuple[tuple[str, str], ...]:
 
 
 @pytest.mark.parametrize("sampler", ["tpe", CURVE_GP])
-def test_a_study_that_is_resumed_proposes_the_same_rest_of_its_space(sampler: str) -> None:
+def test_a_study_that_is_resumed_proposes_the_same_rest_of_its_space(sampler):
     search = search_by(sampler)
     spec = spec_with(space=SPACES["conditional"], search=search, budget=PLENTY)
     whole = Simulation(spec, curves=Slope(), workers=1).run().history
@@ -203,31 +203,27 @@ def test_a_study_that_is_resumed_proposes_the_same_rest_of_its_space(sampler: st
         assert following.params == whole.trials[count].params
 
 
-def test_a_trial_whose_worker_was_lost_keeps_its_configuration_to_itself() -> None:
+def test_a_trial_whose_worker_was_lost_keeps_its_configuration_to_itself():
     spec = spec_with(space={"x": STEPPED}, search={"sampler": "brute_force"})
     done = Simulation(spec, workers=3, losses=(15.0, 30.0, 45.0)).run()
     assert sorted(trial.params["x"] for trial in done.history.trials) == [0.0, 0.25, 0.5, 0.75, 1.0]
     assert any(len(trial.attempts) > 1 for trial in done.history.trials)
 
 
-def test_what_is_asked_for_is_tried_though_brute_force_has_no_other_left() -> None:
+def test_what_is_asked_for_is_tried_though_brute_force_has_no_other_left():
     spec = spec_with(
         space={"x": STEPPED}, search={"sampler": "brute_force"}, enqueue=[{"x": 0.5}, {"x": 0.5}]
     )
     done = Simulation(spec).run()
     assert [trial.params["x"] for trial in done.history.trials[:2]] == [0.5, 0.5]
     assert sorted({trial.params["x"] for trial in done.history.trials}) == [
-        0.0,
-        0.25,
-        0.5,
-        0.75,
-        1.0,
+        *(0.0, 0.25, 0.5, 0.75, 1.0),
     ]
 
 
 @pytest.mark.parametrize("scramble", [False, True])
 @pytest.mark.parametrize("kind", ["sobol", "halton"])
-def test_a_design_fills_conditional_parameters_too(kind: str, scramble: bool) -> None:
+def test_a_design_fills_conditional_parameters_too(kind, scramble):
     space = {"c": LETTERS, "x": {**FLOAT, "when": {"c": "a"}}, "y": {**FLOAT, "when": {"c": "b"}}}
     done = run({"kind": "qmc", "qmc_type": kind, "scramble": scramble}, "none", space, trials=32)
     for name in ("x", "y"):
@@ -237,7 +233,7 @@ def test_a_design_fills_conditional_parameters_too(kind: str, scramble: bool) ->
         assert quarters == {0, 1, 2, 3}
 
 
-def test_a_point_of_a_design_depends_on_the_trials_number_alone() -> None:
+def test_a_point_of_a_design_depends_on_the_trials_number_alone():
     space = {"c": LETTERS, "x": {**FLOAT, "when": {"c": "a"}}}
     plain = spec_with(space=space, search={"sampler": "qmc"})
     asked = spec_with(space=space, search={"sampler": "qmc"}, enqueue=[{"c": "a", "x": 0.9}])
@@ -293,8 +289,8 @@ def run_with(place: str, kind: str, name: str, argument: str, value: float) -> H
     ],
 )
 def test_a_number_that_a_method_takes_works_at_the_edge_and_is_refused_past_it(
-    place: str, kind: str, argument: str, edge: int
-) -> None:
+    place, kind, argument, edge
+):
     name = (SAMPLERS if place == "sampler" else PRUNERS)[kind]
     value = RANGES[argument][edge]
     past = (
@@ -315,13 +311,13 @@ OF_TWO = {("lower", 1), ("upper", 0)}
 
 
 @pytest.mark.parametrize("value", [".nan", ".inf", "-.inf"])
-def test_what_is_not_a_finite_number_is_refused(value: str) -> None:
+def test_what_is_not_a_finite_number_is_refused(value):
     number = float(value.replace(".", ""))
     with pytest.raises(SpecError, match=r"search.sampler.prior_weight: must be "):
         run({"kind": "tpe", "prior_weight": number}, "none", SPACES["float"])
 
 
-def test_brute_force_is_refused_for_more_values_than_it_can_list() -> None:
+def test_brute_force_is_refused_for_more_values_than_it_can_list():
     with pytest.raises(
         SpecError,
         match=r"space.k: brute_force tries every value, and this parameter has over 10000",

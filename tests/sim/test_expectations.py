@@ -24,8 +24,8 @@ class WithOutliers(Bowl):
 @pytest.mark.parametrize("pruner", ["none", "promotion"])
 @pytest.mark.parametrize("direction", ["minimize", "maximize"])
 def test_complete_trials_are_in_the_order_of_their_results_which_their_intervals_hold(
-    pruner: str, direction: str
-) -> None:
+    pruner, direction
+):
     for seed in range(examples(10)):
         spec = spec_with(
             seed=seed,

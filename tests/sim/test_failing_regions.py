@@ -26,14 +26,14 @@ def failing(history: History, half: int) -> int:
 
 
 @pytest.mark.parametrize("sampler", [pytest.param("tpe", marks=pytest.mark.thorough), "curve_gp"])
-def test_where_half_of_the_space_diverges_fewer_and_fewer_trials_do(sampler: str) -> None:
+def test_where_half_of_the_space_diverges_fewer_and_fewer_trials_do(sampler):
     studies = [run(sampler, seed) for seed in range(4)]
     early, late = (sum(failing(study, half) for study in studies) for half in (0, 1))
     assert late < early / 2
     assert late / (4 * TRIALS / 2) < 0.2
 
 
-def test_to_a_sampler_a_failed_trial_is_the_worst_there_is_and_infeasible() -> None:
+def test_to_a_sampler_a_failed_trial_is_the_worst_there_is_and_to_everybody_else_it_has_failed():
     spec = spec_with(budget=budget_of(12), search=search_by("tpe"))
     simulation = Simulation(spec, curves=HALF).run()
     view = simulation.study._searcher.proposals.view_for(simulation.history.trials[-1])
@@ -47,11 +47,6 @@ def test_to_a_sampler_a_failed_trial_is_the_worst_there_is_and_infeasible() -> N
     }
     assert {t.constraints[FAILURE.partition(":")[2]] for t in failed} == {1.0}
     assert {t.constraints[FAILURE.partition(":")[2]] for t in others} == {-1.0}
-
-
-def test_to_everybody_else_a_failed_trial_has_failed() -> None:
-    spec = spec_with(budget=budget_of(12), search=search_by("tpe"))
-    simulation = Simulation(spec, curves=HALF).run()
     study = simulation.study._searcher.searched()
     assert TrialState.FAIL in {trial.state for trial in study.trials}
     assert not any(trial.constraints for trial in study.trials)
@@ -60,7 +55,7 @@ def test_to_everybody_else_a_failed_trial_has_failed() -> None:
 @pytest.mark.thorough
 @pytest.mark.parametrize("sampler", ["gp", "nsgaii", "nsgaiii", "cmaes", "qmc"])
 @pytest.mark.filterwarnings("ignore::optuna.exceptions.ExperimentalWarning")
-def test_every_other_sampler_goes_on_where_trials_fail(sampler: str) -> None:
+def test_every_other_sampler_goes_on_where_trials_fail(sampler):
     if sampler == "cmaes":
         pytest.importorskip("cmaes")
     optuna.logging.set_verbosity(optuna.logging.ERROR)

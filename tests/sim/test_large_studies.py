@@ -95,16 +95,14 @@ def looks_of(spec: StudySpec, count: int) -> int:
 @pytest.mark.parametrize("sampler", ["random", "tpe", "curve_gp"])
 @pytest.mark.parametrize("pruner", [PROMOTION, {"kind": "none"}], ids=["promotion", "none"])
 @pytest.mark.parametrize("budget", [{}, {"gpu_hours": 1e4}, {"wall_clock": "9000h"}])
-def test_a_decision_looks_at_no_more_trials_after_many_than_after_few(
-    sampler: str, pruner: dict[str, Any], budget: dict[str, Any]
-) -> None:
+def test_a_decision_looks_at_no_more_trials_after_many_than_after_few(sampler, pruner, budget):
     # Looking once at each trial for a decision would be more than three times as many. The two
     # studies differ in what they decide, so also in how many trials get new expectations.
     spec = study(sampler, pruner, **budget)
     assert looks_of(spec, LARGE) <= 1.5 * looks_of(spec, SMALL)
 
 
-def test_expectations_are_noted_of_a_few_trials_of_a_large_study() -> None:
+def test_expectations_are_noted_of_a_few_trials_of_a_large_study():
     simulation, _ = simulation_of(study("random", PROMOTION), SMALL)
     simulation.written.clear()
     for _ in range(TICKS):
@@ -114,7 +112,7 @@ def test_expectations_are_noted_of_a_few_trials_of_a_large_study() -> None:
     assert 0 < most <= searcher.FOLLOWED + open_ones + TICKS
 
 
-def test_tpe_sees_the_best_and_the_latest_trials_of_a_large_study() -> None:
+def test_tpe_sees_the_best_and_the_latest_trials_of_a_large_study():
     spec = study("tpe", {"kind": "none"})
     simulation, _ = simulation_of(spec, SMALL)
     trials = simulation.history.trials
@@ -127,7 +125,7 @@ def test_tpe_sees_the_best_and_the_latest_trials_of_a_large_study() -> None:
     assert len(trials) - 1 in shown
 
 
-def test_counts_are_those_of_all_trials() -> None:
+def test_counts_are_those_of_all_trials():
     simulation, _ = simulation_of(study("random", PROMOTION), SMALL)
     history = simulation.history
     states = [trial.state for trial in history.trials]

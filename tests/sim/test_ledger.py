@@ -79,9 +79,7 @@ def spent(history: History) -> float:
 
 
 @pytest.mark.parametrize("part", range(PARTS))
-def test_no_random_study_spends_more_than_its_budget_and_every_attempt_is_on_the_books(
-    part: int,
-) -> None:
+def test_no_random_study_spends_more_than_its_budget_and_every_attempt_is_on_the_books(part):
     for seed in range(part, HISTORIES, PARTS):
         simulation, limit = random_study(seed)
         books, history = simulation.study.spending, simulation.history
@@ -135,9 +133,7 @@ class Checked:
 
 
 @pytest.mark.parametrize("part", range(PARTS))
-def test_what_an_attempt_may_cost_from_where_it_begins_is_reserved_before_it_starts(
-    part: int,
-) -> None:
+def test_what_an_attempt_may_cost_from_where_it_begins_is_reserved_before_it_starts(part):
     """Workers are lost, and trials go on from new checkpoints, from old ones and from none."""
     begun = Counter[str]()
     for seed in range(part, HISTORIES, PARTS):
@@ -152,7 +148,7 @@ def test_what_an_attempt_may_cost_from_where_it_begins_is_reserved_before_it_sta
 
 
 @pytest.mark.parametrize("part", range(PARTS))
-def test_whoever_takes_a_study_up_plans_with_the_same_costs_as_the_driver_before(part: int) -> None:
+def test_whoever_takes_a_study_up_plans_with_the_same_costs_as_the_driver_before(part):
     for seed in range(part, HISTORIES // 4, PARTS):
         simulation, _ = random_study(seed)
         for _ in range(random.Random(seed).randint(1, 60)):
@@ -163,7 +159,7 @@ def test_whoever_takes_a_study_up_plans_with_the_same_costs_as_the_driver_before
 
 
 @pytest.mark.parametrize("share", [0.25, 1.0, 8.0])
-def test_a_study_that_is_taken_up_again_tries_as_much_with_its_budget(share: float) -> None:
+def test_a_study_that_is_taken_up_again_tries_as_much_with_its_budget(share):
     spec = spec_with(
         budget=budget_of(gpu_hours=0.6 * share), search=search_by(), resources={"gpu": share}
     )
@@ -177,7 +173,7 @@ def test_a_study_that_is_taken_up_again_tries_as_much_with_its_budget(share: flo
 
 
 @pytest.mark.thorough
-def test_the_random_studies_meet_everything_that_can_befall_a_trial() -> None:
+def test_the_random_studies_meet_everything_that_can_befall_a_trial():
     outcomes: set[Outcome | None] = set()
     states: set[State] = set()
     reasons = set()
@@ -188,11 +184,7 @@ def test_the_random_studies_meet_everything_that_can_befall_a_trial() -> None:
         states |= {trial.state for trial in history.trials}
         reasons.add(history.study.reason)
     assert outcomes >= {
-        Outcome.COMPLETE,
-        Outcome.PAUSED,
-        Outcome.PRUNED,
-        Outcome.FAILED,
-        Outcome.LOST,
+        *(Outcome.COMPLETE, Outcome.PAUSED, Outcome.PRUNED, Outcome.FAILED, Outcome.LOST),
     }
     assert states == {State.COMPLETE, State.PRUNED, State.FAILED}
     assert "the budget left is too small for another trial" in reasons

@@ -61,7 +61,7 @@ def limited(sampler: str, seed: int, pruner: str = "promotion", trials: int = 40
 
 
 @pytest.mark.parametrize("sampler", ["curve_gp", "tpe", "nsgaii"])
-def test_the_best_keeps_the_limit_though_better_values_lie_beyond_it(sampler: str) -> None:
+def test_the_best_keeps_the_limit_though_better_values_lie_beyond_it(sampler):
     ranked = rank(limited(sampler, 0).trials, "minimize")
     keeping = [each.trial.params["x"] <= 0.2 for each in ranked]
     assert keeping == sorted(keeping, reverse=True), (
@@ -73,28 +73,28 @@ def test_the_best_keeps_the_limit_though_better_values_lie_beyond_it(sampler: st
 
 @pytest.mark.thorough
 @pytest.mark.parametrize("sampler", ["curve_gp", pytest.param("tpe", marks=pytest.mark.thorough)])
-def test_samplers_learn_where_the_limit_is_kept(sampler: str) -> None:
+def test_samplers_learn_where_the_limit_is_kept(sampler):
     late = [trial for seed in range(3) for trial in limited(sampler, seed, "none").trials[20:]]
     assert sum(trial.violation > 0 for trial in late) / len(late) < 0.6, (
         "of the whole space it is four fifths"
     )
 
 
-def test_promotions_go_to_those_that_keep_the_limit() -> None:
+def test_promotions_go_to_those_that_keep_the_limit():
     trials = limited("random", 0, trials=60).trials
     keeping = [trial.state is State.COMPLETE for trial in trials if trial.params["x"] <= 0.2]
     others = [trial.state is State.COMPLETE for trial in trials if trial.params["x"] > 0.2]
     assert sum(keeping) / len(keeping) > 3 * sum(others) / len(others)
 
 
-def test_a_report_without_a_limited_metric_fails_the_trial_and_names_it() -> None:
+def test_a_report_without_a_limited_metric_fails_the_trial_and_names_it():
     spec = spec_with(constraints={"parameters": {"max": 5e6}})
     trial = Simulation(spec, curves=Bowl()).run().history.trials[0]
     assert trial.state is State.FAILED
     assert trial.error_text == "the report at 1 has no parameters; it has loss"
 
 
-def test_a_target_is_reached_within_the_limits_only() -> None:
+def test_a_target_is_reached_within_the_limits_only():
     budget = budget_of(40, target=0.14)
     spec = spec_with(space=SPACE, constraints=LIMIT, budget=budget, search=search_by())
     history = Simulation(spec, curves=Costly()).run().history
@@ -110,9 +110,7 @@ def test_a_target_is_reached_within_the_limits_only() -> None:
 @pytest.mark.parametrize("sampler", [None, "nsgaii", "nsgaiii", "random", "qmc"])
 @pytest.mark.filterwarnings("ignore::optuna.exceptions.ExperimentalWarning")
 @pytest.mark.parametrize("pruner", ["none", "promotion"])
-def test_several_objectives_give_a_front_that_nothing_beats(
-    sampler: str | None, pruner: str
-) -> None:
+def test_several_objectives_give_a_front_that_nothing_beats(sampler, pruner):
     search = {"pruner": pruner} if sampler is None else search_by(sampler, pruner)
     budget = budget_of(40)
     spec = spec_with(space=SPACE, objective=SEVERAL, budget=budget, search=search)
@@ -143,7 +141,7 @@ def several_with_rungs(trials: int = 40, **changes: Any) -> Simulation:
     )
 
 
-def test_the_second_objective_counts_at_rungs_too() -> None:
+def test_the_second_objective_counts_at_rungs_too():
     trials = several_with_rungs().run().history.trials
     complete = {trial.number for trial in trials if trial.state is State.COMPLETE}
     assert 4 <= len(complete) < 15
@@ -158,9 +156,7 @@ def test_the_second_objective_counts_at_rungs_too() -> None:
 
 
 @pytest.mark.parametrize("constraints", [{}, LIMIT])
-def test_fronts_that_are_read_from_the_records_are_those_that_were_kept(
-    constraints: dict[str, Any],
-) -> None:
+def test_fronts_that_are_read_from_the_records_are_those_that_were_kept(constraints):
     simulation = several_with_rungs(20, constraints=constraints)
     while not simulation.study.finished:
         simulation.tick()
@@ -175,7 +171,7 @@ def test_fronts_that_are_read_from_the_records_are_those_that_were_kept(
             assert one.gone_on == other.gone_on
 
 
-def test_limits_hold_for_several_objectives_too() -> None:
+def test_limits_hold_for_several_objectives_too():
     spec = spec_with(
         space=SPACE, objective=SEVERAL, constraints=LIMIT, budget=budget_of(40), search={}
     )
@@ -190,7 +186,7 @@ def test_limits_hold_for_several_objectives_too() -> None:
 # known-good
 
 
-def test_known_good_configurations_from_the_command_line_are_tried_next() -> None:
+def test_known_good_configurations_from_the_command_line_are_tried_next():
     spec = spec_with(space=SPACE, enqueue=[{"x": 0.1, "y": 0.2}], budget=budget_of(9))
     history = history_for(spec)
     first = Simulation(spec, history)

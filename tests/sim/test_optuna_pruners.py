@@ -53,9 +53,7 @@ def run(pruner: dict[str, Any], sampler: str = "random") -> History:
 
 
 @pytest.mark.parametrize("pruner", PRUNERS.values(), ids=PRUNERS)
-def test_every_pruner_of_optuna_stops_weak_trials_and_completes_good_ones(
-    pruner: dict[str, Any],
-) -> None:
+def test_every_pruner_of_optuna_stops_weak_trials_and_completes_good_ones(pruner):
     trials = run(pruner).trials
     pruned = [trial for trial in trials if trial.state is State.PRUNED]
     complete = [trial for trial in trials if trial.state is State.COMPLETE]
@@ -65,7 +63,7 @@ def test_every_pruner_of_optuna_stops_weak_trials_and_completes_good_ones(
     assert min(t.value or 1.0 for t in complete) < min(t.value or 1.0 for t in pruned)
 
 
-def test_pruners_that_no_test_names_do_not_exist() -> None:
+def test_pruners_that_no_test_names_do_not_exist():
     known = {name for name in optuna.pruners.__all__ if name not in ("BasePruner", "NopPruner")}
     tested = {
         "".join(part.title() for part in each["kind"].split("_")) + "Pruner"
@@ -74,7 +72,7 @@ def test_pruners_that_no_test_names_do_not_exist() -> None:
     assert tested == known
 
 
-def test_a_first_wave_that_a_median_cannot_prune_is_told_with_the_remedy() -> None:
+def test_a_first_wave_that_a_median_cannot_prune_is_told_with_the_remedy():
     (told,) = advice(spec_with(search={"pruner": {"kind": "median", "n_startup_trials": 3}}))
     assert "finished trials only" in told
     assert "promotion compares from the first rung on" in told

@@ -70,13 +70,13 @@ def proposed(history: History) -> list[dict[str, Any]]:
 # -------------------------------------------------------------------------------- at the beginning
 
 
-def test_the_first_proposal_is_what_is_believed() -> None:
+def test_the_first_proposal_is_what_is_believed():
     prior = {"x": 0.25, "y": 0.75, "z": 0.5}
     first, *_ = proposed(simulate(valley(prior), Valley(), 2))
     assert first == pytest.approx(prior)
 
 
-def test_it_comes_after_the_defaults_and_what_was_asked_for() -> None:
+def test_it_comes_after_the_defaults_and_what_was_asked_for():
     spec = valley({"x": 0.25, "y": 0.75, "z": 0.5}, enqueue=[{"x": 0.1, "y": 0.1, "z": 0.1}])
     history = simulate(spec, Valley(), 2)
     enqueued, first = history.trials[:2]
@@ -85,21 +85,21 @@ def test_it_comes_after_the_defaults_and_what_was_asked_for() -> None:
 
 
 @pytest.mark.thorough
-def test_what_was_tried_already_is_not_proposed_again() -> None:
+def test_what_was_tried_already_is_not_proposed_again():
     prior = {"x": 0.25, "y": 0.75, "z": 0.5}
     enqueued, *others = proposed(simulate(valley(prior, enqueue=[prior]), Valley(), 2))
     assert enqueued == prior
     assert prior not in others
 
 
-def test_what_an_enqueued_configuration_leaves_open_is_what_is_believed() -> None:
+def test_what_an_enqueued_configuration_leaves_open_is_what_is_believed():
     spec = valley({"x": 0.25, "y": 0.75, "z": 0.5}, enqueue=[{"x": 0.9}])
     enqueued, *_ = proposed(simulate(spec, Valley(), 2))
     assert enqueued == pytest.approx({"x": 0.9, "y": 0.75, "z": 0.5})
 
 
 @pytest.mark.thorough
-def test_every_other_one_of_the_first_proposals_is_near_the_prior() -> None:
+def test_every_other_one_of_the_first_proposals_is_near_the_prior():
     prior = {"x": 0.1, "y": 0.1, "z": 0.9}
     near = []
     far = []
@@ -111,7 +111,7 @@ def test_every_other_one_of_the_first_proposals_is_near_the_prior() -> None:
 
 
 @pytest.mark.thorough
-def test_a_parameter_without_a_prior_is_spread_evenly() -> None:
+def test_a_parameter_without_a_prior_is_spread_evenly():
     space = {"x": {**SHARE, "prior": 0.9, "confidence": "high"}, "y": SHARE, "z": SHARE}
     plain = proposed(simulate(study({"x": SHARE, "y": SHARE, "z": SHARE}), Valley(), DESIGN))
     some = proposed(simulate(study(space), Valley(), DESIGN))
@@ -124,7 +124,7 @@ def test_a_parameter_without_a_prior_is_spread_evenly() -> None:
 
 
 @pytest.mark.thorough
-def test_a_good_prior_helps_and_a_wrong_one_is_forgotten() -> None:
+def test_a_good_prior_helps_and_a_wrong_one_is_forgotten():
     good = {"x": 0.38, "y": 0.72, "z": 0.47}
     wrong = {"x": 0.95, "y": 0.05, "z": 0.05}
     early: dict[str, list[float]] = {"none": [], "good": [], "wrong": []}
@@ -147,7 +147,7 @@ def test_a_good_prior_helps_and_a_wrong_one_is_forgotten() -> None:
 
 @pytest.mark.thorough
 @pytest.mark.parametrize("prior", [None, BEST])
-def test_the_same_seed_proposes_the_same(prior: Mapping[str, float] | None) -> None:
+def test_the_same_seed_proposes_the_same(prior):
     one, other, third = (
         proposed(simulate(valley(prior, seed=seed), Valley(), 2)) for seed in (5, 5, 6)
     )
@@ -162,9 +162,7 @@ def test_the_same_seed_proposes_the_same(prior: Mapping[str, float] | None) -> N
         *(pytest.param(BEST, count, marks=pytest.mark.thorough) for count in (0, 1, 5, 20)),
     ],
 )
-def test_a_study_that_is_taken_up_again_proposes_what_it_would_have(
-    prior: Mapping[str, float] | None, count: int
-) -> None:
+def test_a_study_that_is_taken_up_again_proposes_what_it_would_have(prior, count):
     spec = valley(prior, search=search_by("curve_gp"))
     history = simulate(spec, Valley(), 1)
     again = history_for(spec)
@@ -197,7 +195,7 @@ MIXED = {
 
 
 @pytest.mark.thorough
-def test_conditions_and_categories_may_have_priors() -> None:
+def test_conditions_and_categories_may_have_priors():
     found = proposed(simulate(study(MIXED), Flat(), 2))
     assert len(found) == TRIALS
     for params in found:
@@ -211,12 +209,12 @@ def test_conditions_and_categories_may_have_priors() -> None:
 
 
 @pytest.mark.parametrize("sampler", ["tpe", "cmaes", "gp", "nsgaii", "nsgaiii", "qmc", "random"])
-def test_samplers_that_ignore_priors_are_refused(sampler: str) -> None:
+def test_samplers_that_ignore_priors_are_refused(sampler):
     with pytest.raises(SpecError, match=f"{sampler} does not take priors into account; use curve"):
         valley(BEST, search={"sampler": sampler})
 
 
-def test_several_objectives_know_no_priors() -> None:
+def test_several_objectives_know_no_priors():
     objectives = [{"metric": name, "direction": "minimize"} for name in ("loss", "size")]
     with pytest.raises(SpecError, match="tpe does not take priors into account; remove prior"):
         valley(BEST, objective=objectives, search={})

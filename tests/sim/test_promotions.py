@@ -69,7 +69,7 @@ def _rungs_of(searcher: Searcher) -> Rungs:
 WAITING = [0.1, 0.3, 0.45, 0.6, 0.75, 0.9]
 
 
-def test_a_slow_starter_goes_on_where_configurations_like_it_have_ended_well() -> None:
+def test_a_slow_starter_goes_on_where_configurations_like_it_have_ended_well():
     searcher = with_slow_starters(WAITING)
     promoted = searcher.promotion()
     assert promoted is not None
@@ -78,7 +78,7 @@ def test_a_slow_starter_goes_on_where_configurations_like_it_have_ended_well() -
     assert judgement.why.startswith("it looks best")
 
 
-def test_by_rank_the_same_slow_starter_would_be_the_last_to_go_on() -> None:
+def test_by_rank_the_same_slow_starter_would_be_the_last_to_go_on():
     searcher = with_slow_starters(WAITING)
     rungs = _rungs_of(searcher)
     rungs._order = None
@@ -98,7 +98,7 @@ class Guessing(Bowl):
         return super().measure(params, seed, resource)
 
 
-def test_where_all_still_guess_all_go_on_and_the_reason_is_recorded() -> None:
+def test_where_all_still_guess_all_go_on_and_the_reason_is_recorded():
     simulation = Simulation(study_of(20), curves=Guessing())
     history = simulation.run().history
     first = history.trials[0].reports
@@ -110,7 +110,7 @@ def test_where_all_still_guess_all_go_on_and_the_reason_is_recorded() -> None:
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_at_the_end_no_slot_is_free_while_a_paused_trial_may_win(seed: int) -> None:
+def test_at_the_end_no_slot_is_free_while_a_paused_trial_may_win(seed):
     simulation = Simulation(study_of(12, seed=seed), workers=2)
     study, trials = simulation.study, simulation.history.trials
     side_by_side = 0
@@ -125,7 +125,7 @@ def test_at_the_end_no_slot_is_free_while_a_paused_trial_may_win(seed: int) -> N
     assert side_by_side, "two that were paused ran at the same time"
 
 
-def test_who_waits_and_who_goes_on_is_recorded_with_its_level_and_its_reason() -> None:
+def test_who_waits_and_who_goes_on_is_recorded_with_its_level_and_its_reason():
     simulation = Simulation(study_of(20))
     history = simulation.run().history
     written = [each for changes in simulation.written for each in changes.decisions]

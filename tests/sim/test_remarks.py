@@ -34,9 +34,7 @@ class Extreme(Bowl):
         ("curve_gp", "promotion"),
     ],
 )
-def test_a_method_makes_no_remarks(
-    sampler: str, pruner: Any, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_method_makes_no_remarks(sampler, pruner, caplog, monkeypatch):
     monkeypatch.setattr(logging.getLogger("optuna"), "propagate", True)  # to where tests look
     spec = spec_with(space=SPACE, budget=budget_of(25), search=search_by(sampler, pruner))
     verbosity = optuna.logging.get_verbosity()

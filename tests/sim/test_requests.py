@@ -42,7 +42,7 @@ def reasons(written: list[Changes], number: int) -> list[str]:
 
 
 @pytest.mark.parametrize("state", [State.RUNNING, State.PAUSED])
-def test_a_trial_is_stopped_for_good_and_the_study_goes_on_without_it(state: State) -> None:
+def test_a_trial_is_stopped_for_good_and_the_study_goes_on_without_it(state):
     simulation, trial = study_until(state)
     assert asked(simulation, RequestKind.STOP, trial=trial.number).refused is None
     simulation.run()
@@ -54,7 +54,7 @@ def test_a_trial_is_stopped_for_good_and_the_study_goes_on_without_it(state: Sta
     assert all(attempt.ended is not None for attempt in trial.attempts)
 
 
-def test_what_has_ended_or_is_not_there_cannot_be_stopped() -> None:
+def test_what_has_ended_or_is_not_there_cannot_be_stopped():
     simulation, trial = study_until(State.COMPLETE)
     refused = asked(simulation, RequestKind.STOP, trial=trial.number).refused
     assert refused == f"trial {trial.number} has ended already: complete"
@@ -62,7 +62,7 @@ def test_what_has_ended_or_is_not_there_cannot_be_stopped() -> None:
         assert "there is no trial" in str(asked(simulation, RequestKind.STOP, trial=wrong).refused)
 
 
-def test_a_proposal_is_tried_before_anything_new_and_its_missing_parameters_are_drawn() -> None:
+def test_a_proposal_is_tried_before_anything_new_and_its_missing_parameters_are_drawn():
     space = {
         "x": {"type": "float", "low": -1.0, "high": 1.0},
         "y": {"type": "int", "low": 0, "high": 9},
@@ -83,7 +83,7 @@ def test_a_proposal_is_tried_before_anything_new_and_its_missing_parameters_are_
     assert len(simulation.history.trials) == 12  # it counts as one of them
 
 
-def test_a_proposal_waits_for_the_next_driver_if_its_own_dies() -> None:
+def test_a_proposal_waits_for_the_next_driver_if_its_own_dies():
     simulation, _ = study_until(State.PAUSED, trials=12)
     number = asked(simulation, RequestKind.PROPOSE, params={"x": 0.25}).trial
     resumed = Simulation(simulation.study.spec, simulation.history, start=simulation.executor.now)
@@ -92,7 +92,7 @@ def test_a_proposal_waits_for_the_next_driver_if_its_own_dies() -> None:
     assert resumed.history.trials[number].reports
 
 
-def test_a_proposal_outside_the_space_or_beyond_the_budget_is_refused() -> None:
+def test_a_proposal_outside_the_space_or_beyond_the_budget_is_refused():
     simulation, _ = study_until(State.PAUSED)
     for params in ({"x": 77.0}, {"z": 1}, None):
         assert asked(simulation, RequestKind.PROPOSE, params=params).refused, params
@@ -103,7 +103,7 @@ def test_a_proposal_outside_the_space_or_beyond_the_budget_is_refused() -> None:
     assert len(simulation.history.trials) == 9
 
 
-def test_a_budget_is_raised_and_kept_for_later_drivers() -> None:
+def test_a_budget_is_raised_and_kept_for_later_drivers():
     simulation, _ = study_until(State.PAUSED)
     assert asked(simulation, RequestKind.BUDGET, trials=15, gpu_hours=2000).refused is None
     simulation.run()
@@ -116,14 +116,14 @@ def test_a_budget_is_raised_and_kept_for_later_drivers() -> None:
     "limits",
     [{}, {"trials": 9}, {"trials": 3}, {"wall_clock": "4h"}, {"seed": 7}, {"trials": "many"}],
 )
-def test_a_limit_can_only_be_raised(limits: dict[str, Any]) -> None:
+def test_a_limit_can_only_be_raised(limits):
     simulation, _ = study_until(State.PAUSED)
     assert asked(simulation, RequestKind.BUDGET, **limits).refused
     simulation.run()
     assert len(simulation.history.trials) == 9
 
 
-def test_a_raised_budget_of_gpu_time_lets_a_study_go_on() -> None:
+def test_a_raised_budget_of_gpu_time_lets_a_study_go_on():
     budget = budget_of(gpu_hours=0.02)
     unchanged = Simulation(spec_with(budget=budget)).run()
     simulation = Simulation(spec_with(budget=budget))
@@ -135,7 +135,7 @@ def test_a_raised_budget_of_gpu_time_lets_a_study_go_on() -> None:
     assert simulation.study.spending.ledger.spent <= 0.06 * 3600
 
 
-def test_a_study_that_is_ending_refuses_everything() -> None:
+def test_a_study_that_is_ending_refuses_everything():
     simulation, _ = study_until(State.PAUSED)
     simulation.run()
     refused = asked(simulation, RequestKind.PROPOSE, params={"x": 0.25}).refused

@@ -30,7 +30,7 @@ def short_study(budget_s: float, workers: int, warm_s: float = 0.2) -> Simulatio
     return Simulation(spec, curves=curves, workers=workers, cold_s=COLD_S, warm_s=warm_s)
 
 
-def test_a_cold_start_is_not_taken_for_the_pace_of_training() -> None:
+def test_a_cold_start_is_not_taken_for_the_pace_of_training():
     done = short_study(55.9, workers=1).run()
     first, *others = attempts_of(done.history)
     assert first.start_up_seconds == COLD_S
@@ -43,15 +43,13 @@ def test_a_cold_start_is_not_taken_for_the_pace_of_training() -> None:
 @pytest.mark.parametrize(
     ("budget_s", "workers", "least"), [(55.9, 1, 0.85), (120.0, 2, 0.85), (200.0, 4, 0.85)]
 )
-def test_a_short_study_uses_its_budget_though_its_workers_started_cold(
-    budget_s: float, workers: int, least: float
-) -> None:
+def test_a_short_study_uses_its_budget_though_its_workers_started_cold(budget_s, workers, least):
     done = short_study(budget_s, workers).run()
     assert least * budget_s <= spent(done.history) <= budget_s
     assert max(trial.resource for trial in done.history.trials) == 3
 
 
-def test_a_worker_that_is_replaced_starts_cold_and_that_is_reserved() -> None:
+def test_a_worker_that_is_replaced_starts_cold_and_that_is_reserved():
     spec = spec_with(budget={"gpu_hours": 1.0, "per_trial": {"epochs": 3}})
     study = brain(spec)
     study.begin(0.0)
@@ -73,7 +71,7 @@ def test_a_worker_that_is_replaced_starts_cold_and_that_is_reserved() -> None:
     assert cold.reserved_gpu_seconds == pytest.approx(MARGIN * (COLD_S + launch.until * pace))
 
 
-def test_a_trial_that_trains_on_reserves_no_second_start() -> None:
+def test_a_trial_that_trains_on_reserves_no_second_start():
     spec = spec_with(budget=budget_of(gpu_hours=1.0), search={"pruner": "median"})
     study = brain(spec)
     study.begin(0.0)
@@ -86,7 +84,7 @@ def test_a_trial_that_trains_on_reserves_no_second_start() -> None:
     assert attempt.reserved_gpu_seconds == pytest.approx(used + MARGIN * 2.0), "its own pace now"
 
 
-def test_what_is_expected_and_what_is_reserved_follow_the_latest_starts() -> None:
+def test_what_is_expected_and_what_is_reserved_follow_the_latest_starts():
     spec = spec_with(budget={"gpu_hours": 1.0, "per_trial": {"epochs": 3}})
     spending = Spending(spec.budget, brain(spec).history)
     assert spending.start_ups.next(is_warm=False).worst_s == 0.0
@@ -102,7 +100,7 @@ def test_what_is_expected_and_what_is_reserved_follow_the_latest_starts() -> Non
     assert (cold.expected_s, cold.worst_s) == (COLD_S, MARGIN * COLD_S)
 
 
-def test_a_driver_that_takes_a_study_up_knows_how_long_workers_take_to_start() -> None:
+def test_a_driver_that_takes_a_study_up_knows_how_long_workers_take_to_start():
     before = short_study(120.0, workers=1)
     for _ in range(12):
         before.tick()
@@ -113,7 +111,7 @@ def test_a_driver_that_takes_a_study_up_knows_how_long_workers_take_to_start() -
     assert again.start_ups.next(is_warm=False).expected_s == COLD_S
 
 
-def test_a_report_gives_back_what_the_rest_does_not_need_at_its_pace() -> None:
+def test_a_report_gives_back_what_the_rest_does_not_need_at_its_pace():
     budget = budget_of(gpu_hours=1.0)
     spec = spec_with(budget=budget, search={"pruner": "none"})
     study = brain(spec)
@@ -128,7 +126,7 @@ def test_a_report_gives_back_what_the_rest_does_not_need_at_its_pace() -> None:
     assert study.spending.ledger.reserved[(0, 1)] == first.reserved_gpu_seconds
 
 
-def test_an_attempt_that_outgrows_its_reservation_takes_what_is_left_up_to_a_quarter() -> None:
+def test_an_attempt_that_outgrows_its_reservation_takes_what_is_left_up_to_a_quarter():
     spec = spec_with(budget={"gpu_hours": 110 / 3600, "per_trial": {"epochs": 3}})
     spending = Spending(spec.budget, brain(spec).history)
     attempt = Attempt(0, 1, "w0", started=0.0)

@@ -68,7 +68,7 @@ def ratios(changes: dict[str, Any], workers: int, seed: int) -> list[float]:
 
 @pytest.mark.thorough
 @pytest.mark.parametrize("workers", [1, 4])
-def test_the_time_left_is_mostly_within_a_factor_of_one_and_a_half(workers: int) -> None:
+def test_the_time_left_is_mostly_within_a_factor_of_one_and_a_half(workers):
     """As a share of all studies: in a single one much depends on what the last trials show."""
     found = [ratio for each in STUDIES.values() for ratio in ratios(each, workers, seed=11)]
     near = [ratio for ratio in found if 1 / 1.5 <= ratio <= 1.5]
@@ -76,7 +76,7 @@ def test_the_time_left_is_mostly_within_a_factor_of_one_and_a_half(workers: int)
     assert len(near) >= 0.6 * len(found), sorted(found)
 
 
-def test_nothing_is_said_before_anything_is_known() -> None:
+def test_nothing_is_said_before_anything_is_known():
     spec = spec_with()
     assert TimeLeft(spec, [], ["cpu"] * 2).seconds(0.0, 0.0) is None
     simulation = Simulation(spec)
@@ -87,7 +87,7 @@ def test_nothing_is_said_before_anything_is_known() -> None:
 
 
 @pytest.mark.parametrize("name", ["trials", "no pruner", "repeats", "wall clock"])
-def test_the_whole_is_known_from_what_one_trial_takes(name: str) -> None:
+def test_the_whole_is_known_from_what_one_trial_takes(name):
     """Of a study whose trials all cost as much as the one that was measured."""
     objective = {"metric": "accuracy", "direction": "maximize"}
     spec = spec_with(**{**STUDIES[name], "seed": 11, "objective": objective})

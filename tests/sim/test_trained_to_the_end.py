@@ -33,7 +33,7 @@ def states(simulation: Simulation) -> dict[int, State]:
 
 
 @pytest.mark.parametrize("has_checkpoint", [True, False])
-def test_a_finished_study_goes_on_for_one_trial_alone(has_checkpoint: bool) -> None:
+def test_a_finished_study_goes_on_for_one_trial_alone(has_checkpoint):
     study = ended()
     trial = worst_left(study)
     before, rested_at = states(study), trial.trains_from
@@ -45,7 +45,7 @@ def test_a_finished_study_goes_on_for_one_trial_alone(has_checkpoint: bool) -> N
     assert after.history.study.reason == f"trial {trial.number} was asked for, and has ended"
 
 
-def test_a_study_that_ended_at_its_target_or_under_a_pruner_of_optuna_does_so_too() -> None:
+def test_a_study_that_ended_at_its_target_or_under_a_pruner_of_optuna_does_so_too():
     target = ended(budget=budget_of(40, target=0.2))
     pruned = ended(search={"pruner": "median", "sampler": "random"}, budget=budget_of(20))
     for study in (target, pruned):
@@ -53,7 +53,7 @@ def test_a_study_that_ended_at_its_target_or_under_a_pruner_of_optuna_does_so_to
         assert states(finished(study, trial.number)) == {**before, trial.number: State.COMPLETE}
 
 
-def test_an_interrupted_study_trains_the_trial_and_then_goes_on() -> None:
+def test_an_interrupted_study_trains_the_trial_and_then_goes_on():
     study = Simulation(spec_with(budget=budget_of(12)), workers=1)
     while not study.history.states[State.PAUSED]:
         study.tick()
@@ -65,7 +65,7 @@ def test_an_interrupted_study_trains_the_trial_and_then_goes_on() -> None:
     assert after.history.study.reason == "all 12 trials have ended"
 
 
-def test_a_study_with_more_budget_after_that_goes_on_as_ever() -> None:
+def test_a_study_with_more_budget_after_that_goes_on_as_ever():
     study = ended()
     spent = study.study.spending.ledger.spent
     limits = budget_of(9, gpu_hours=(spent + 1) / 3600)
@@ -81,7 +81,7 @@ def test_a_study_with_more_budget_after_that_goes_on_as_ever() -> None:
     assert trial.state is State.COMPLETE
 
 
-def test_what_cannot_go_on_is_refused_with_its_reason() -> None:
+def test_what_cannot_go_on_is_refused_with_its_reason():
     study = ended()
     history = study.history
     history.study.state = StudyState.FINISHED

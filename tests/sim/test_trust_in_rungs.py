@@ -58,7 +58,12 @@ def rungs_after(url: str, spec: StudySpec, curves: Any) -> list[RungTrust]:
     return trust_in(url).rungs
 
 
-def test_perfect_rungs_are_trusted(database_url: str) -> None:
+@pytest.mark.parametrize(
+    "database_url",
+    ["sqlite", pytest.param("postgresql", marks=pytest.mark.thorough)],
+    indirect=True,
+)
+def test_perfect_rungs_are_trusted(database_url):
     for rung in rungs_after(database_url, study(60), Drawn(perfect)):
         assert rung.correlation is not None
         assert rung.correlation.value == pytest.approx(1.0)
@@ -66,12 +71,12 @@ def test_perfect_rungs_are_trusted(database_url: str) -> None:
 
 
 @pytest.mark.thorough
-def test_useless_rungs_are_not_trusted(sqlite_url: str) -> None:
+def test_useless_rungs_are_not_trusted(sqlite_url):
     lowest, _ = rungs_after(sqlite_url, study(60), Drawn(useless))
     assert lowest.verdict is not RungVerdict.TELLS
 
 
-def test_a_young_study_says_that_it_is_too_early_to_tell(sqlite_url: str) -> None:
+def test_a_young_study_says_that_it_is_too_early_to_tell(sqlite_url):
     drive(sqlite_url, study(60), Drawn(perfect), stop_after=10)
     trust = trust_in(sqlite_url)
     assert [rung.level for rung in trust.rungs] == [1.0, 3.0]
@@ -93,9 +98,7 @@ def test_a_young_study_says_that_it_is_too_early_to_tell(sqlite_url: str) -> Non
     ],
     ids=["none", "median", "several objectives"],
 )
-def test_without_rungs_of_one_objective_nothing_is_said(
-    sqlite_url: str, changes: dict[str, Any]
-) -> None:
+def test_without_rungs_of_one_objective_nothing_is_said(sqlite_url, changes):
     class Both(Bowl):
         def measure(
             self, params: Mapping[str, Any], seed: int, resource: float
@@ -107,7 +110,7 @@ def test_without_rungs_of_one_objective_nothing_is_said(
     assert trust_in(sqlite_url).rungs == []
 
 
-def test_limits_decide_the_standing_that_is_compared(sqlite_url: str) -> None:
+def test_limits_decide_the_standing_that_is_compared(sqlite_url):
     """All that exceed the limit are behind all that do not, at the rung and at the end."""
 
     class Limited(Drawn):

@@ -109,7 +109,7 @@ def warm(*names: str, **changes: Any) -> Any:
 # ------------------------------------------------------------------------------------ what is kept
 
 
-def test_what_is_told_is_kept_and_outlives_the_study_that_told_it(store: Store) -> None:
+def test_what_is_told_is_kept_and_outlives_the_study_that_told_it(store):
     before = finished(store, Valley(), study="before")
     spec = warm("before")
     told = earlier_studies(store, spec)
@@ -123,7 +123,7 @@ def test_what_is_told_is_kept_and_outlives_the_study_that_told_it(store: Store) 
 
 
 @pytest.mark.thorough
-def test_a_study_goes_on_as_it_would_have_without_the_one_that_told_it(store: Store) -> None:
+def test_a_study_goes_on_as_it_would_have_without_the_one_that_told_it(store):
     before = finished(store, Valley(), study="before")
     told = earlier_studies(store, warm("before"))
     through = driven(store, warm("before", study="through"), Valley(0.05), told)
@@ -138,7 +138,7 @@ def test_a_study_goes_on_as_it_would_have_without_the_one_that_told_it(store: St
     assert proposals(again) == proposals(through)
 
 
-def test_a_proposal_is_the_same_in_a_new_process(store: Store) -> None:
+def test_a_proposal_is_the_same_in_a_new_process(store):
     finished(store, Valley(), study="before")
     spec = warm("before")
     driven(store, spec, Valley(0.05), earlier_studies(store, spec), most=16)
@@ -151,7 +151,7 @@ def test_a_proposal_is_the_same_in_a_new_process(store: Store) -> None:
     assert drawn[0] == drawn[1]
 
 
-def test_a_study_that_starts_cold_has_nothing_new_in_its_records(store: Store) -> None:
+def test_a_study_that_starts_cold_has_nothing_new_in_its_records(store):
     history = finished(store, Valley(), study="cold")
     assert history.study.warm_start == []
     assert set(history.study.system_attrs[FITTED]) == {"values", "theta"}
@@ -160,7 +160,7 @@ def test_a_study_that_starts_cold_has_nothing_new_in_its_records(store: Store) -
 # ---------------------------------------------------------------------------------- which are found
 
 
-def test_auto_finds_the_latest_finished_studies_that_are_alike(store: Store) -> None:
+def test_auto_finds_the_latest_finished_studies_that_are_alike(store):
     for number in range(MOST_EARLIER + 1):
         finished(store, Valley(), trials=5, study=f"before-{number}")
     finished(store, Valley(), trials=5, study="of-another-task", task={"kind": "other:train"})
@@ -175,18 +175,18 @@ def test_auto_finds_the_latest_finished_studies_that_are_alike(store: Store) -> 
     ]
 
 
-def test_auto_finds_nothing_in_a_database_without_studies(store: Store) -> None:
+def test_auto_finds_nothing_in_a_database_without_studies(store):
     assert earlier_studies(store, spec_for(search={"warm_start": "auto"})) == []
 
 
-def test_a_name_that_is_not_there_is_refused_with_the_nearest(store: Store) -> None:
+def test_a_name_that_is_not_there_is_refused_with_the_nearest(store):
     finished(store, Valley(), trials=5, study="before")
     with pytest.raises(StudyNotFound, match="befor") as refused:
         earlier_studies(store, warm("befor"))
     assert "before" in (refused.value.hint or "")
 
 
-def test_a_study_that_has_nothing_to_tell_is_refused(store: Store) -> None:
+def test_a_study_that_has_nothing_to_tell_is_refused(store):
     finished(store, Bowl(), trials=5, study="apart", space={"x": {**SPACE["x"]}})
     finished(store, Valley(), trials=3, study="short")
     create_study(store, spec_for(study="running"), "")
@@ -234,28 +234,28 @@ def cold() -> Any:
 
 
 @pytest.mark.thorough
-def test_a_study_like_an_earlier_one_finds_good_configurations_at_once(cold: Any) -> None:
+def test_a_study_like_an_earlier_one_finds_good_configurations_at_once(cold):
     begun = np.array([losses(seed, told_of(Valley(), seed)) for seed in SEEDS])
     assert begun[:, 0].mean() < 0.5 * cold[:, 0].mean()
     assert begun[:, 1].mean() < cold[:, 1].mean()
 
 
 @pytest.mark.thorough
-def test_an_earlier_study_with_its_best_place_elsewhere_costs_little(cold: Any) -> None:
+def test_an_earlier_study_with_its_best_place_elsewhere_costs_little(cold):
     misled = np.array([losses(seed, told_of(Valley(elsewhere=True), seed)) for seed in SEEDS])
     assert misled[:, 2].mean() < cold[:, 0].mean() / 2, "it is at the best place all the same"
     assert misled[:, 2].mean() < cold[:, 2].mean() + 0.02
 
 
 @pytest.mark.thorough
-def test_a_study_stops_believing_what_its_results_contradict() -> None:
+def test_a_study_stops_believing_what_its_results_contradict():
     told = told_of(Valley(elsewhere=True), 0) + told_of(Valley(), 0)
     history = simulate(spec_for(0), Valley(0.04), 1, earlier=told)
     unlike, alike = history.study.system_attrs[FITTED]["agreements"]
     assert unlike < 0.3 < alike
 
 
-def test_the_first_proposals_are_those_of_earlier_studies_and_the_others_as_ever() -> None:
+def test_the_first_proposals_are_those_of_earlier_studies_and_the_others_as_ever():
     told = told_of(Valley(), 0)
     begun = proposals(simulate(spec_for(0), Valley(0.04), 1, earlier=told))
     cold = proposals(simulate(spec_for(0), Valley(0.04), 1))

@@ -2,13 +2,13 @@
 scripts ran."""
 
 import shutil
-import subprocess
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from html.parser import HTMLParser
 from pathlib import Path
 
 from support.patience import PATIENCE_S
+from support.running.programs import run_program
 
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 
@@ -73,11 +73,8 @@ def visit(chromium: str, profile: Path, address: str) -> Page:
     machine."""
     options = [
         *(
-            "--headless=new",
-            "--no-sandbox",
-            "--disable-gpu",
-            "--disable-dev-shm-usage",
-            "--window-size=1600,1200",
+            *("--headless=new", "--no-sandbox", "--disable-gpu"),
+            *("--disable-dev-shm-usage", "--window-size=1600,1200"),
         ),
         *(
             "--no-first-run",
@@ -89,6 +86,6 @@ def visit(chromium: str, profile: Path, address: str) -> Page:
         *("--enable-logging=stderr", f"--virtual-time-budget={WAIT_MS}", "--dump-dom"),
     ]
     command = [chromium, *options, address]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
+    done = run_program(command, timeout=PATIENCE_S)
     assert done.returncode == 0, done.stderr
     return Page(done.stdout, done.stderr)

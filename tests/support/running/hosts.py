@@ -14,6 +14,8 @@ from pathlib import Path
 
 import pytest
 
+from support.running.programs import run_program
+
 NAMESPACES = ("--net", "--pid", "--uts", "--mount", "--mount-proc", "--fork")
 
 # The first process of a host waits until nobody holds its input open any more. It reaps whatever
@@ -49,9 +51,7 @@ def require_hosts() -> None:
         if os.environ.get("HPSEARCH_TESTS_REQUIRE_IPROUTE2") == "1":
             pytest.fail("iproute2 is not installed, and these tests must not be skipped")
         pytest.skip("iproute2 is not installed: there is no ip")
-    tried = subprocess.run(
-        ["unshare", *NAMESPACES, "sh", "-c", TRIED], capture_output=True, text=True, check=False
-    )
+    tried = run_program(["unshare", *NAMESPACES, "sh", "-c", TRIED])
     if tried.returncode:
         pytest.skip(f"hosts need root and the right to make namespaces: {tried.stderr.strip()}")
 

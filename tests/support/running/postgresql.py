@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from support.running.programs import run_program
+
 
 class PostgreSQL:
     """A server that runs until `stop`, as another user than root, which PostgreSQL refuses.
@@ -76,12 +78,9 @@ class PostgreSQL:
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def _call(self, program: str, *arguments: str) -> None:
-        done = subprocess.run(
+        done = run_program(
             [*self._before, str(self._programs / program), "-D", str(self._data), *arguments],
             cwd=self.folder,
-            capture_output=True,
-            text=True,
-            check=False,
         )
         assert done.returncode == 0, f"{program} failed: {done.stdout}{done.stderr}"
 

@@ -117,13 +117,8 @@ class Session:
 
 
 ENDS = (
-    "killed",
-    "killed after a commit",
-    "killed between orders",
-    "error",
-    "interrupted",
-    "abandoned",
-    "usurped",
+    *("killed", "killed after a commit", "killed between orders"),
+    *("error", "interrupted", "abandoned", "usurped"),
 )
 """Ways in which a driver ends before its study does."""
 

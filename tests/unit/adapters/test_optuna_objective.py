@@ -67,7 +67,7 @@ def driven(tmp_path_factory: pytest.TempPathFactory) -> ObjectiveStudy:
     return study
 
 
-def test_a_space_that_is_defined_by_running_is_searched(driven: ObjectiveStudy) -> None:
+def test_a_space_that_is_defined_by_running_is_searched_and_its_database_sound(driven):
     trials = driven.history().trials
     assert [trial.state for trial in trials] == [State.COMPLETE] * 8
     kinds = {trial.params["kind"] for trial in trials}
@@ -81,11 +81,11 @@ def test_a_space_that_is_defined_by_running_is_searched(driven: ObjectiveStudy) 
             assert trial.distributions["width0"] == IntDistribution(4, 64, log=True)
     some = trials[0].distributions["class"]
     assert some == CategoricalDistribution(("Net", "Tree"))
+    with closing(Store.open(driven.url)) as store, store.reading() as connection:
+        assert violations(connection) == []
 
 
-def test_steps_from_zero_are_units_of_the_budget_and_the_result_is_at_its_end(
-    driven: ObjectiveStudy,
-) -> None:
+def test_steps_from_zero_are_units_of_the_budget_and_the_result_is_at_its_end(driven):
     for trial in driven.history().trials:
         assert sorted(trial.reports) == [1.0, 2.0, 3.0, 4.0]
         score = trial.user_attrs["size"] / 2
@@ -94,7 +94,7 @@ def test_steps_from_zero_are_units_of_the_budget_and_the_result_is_at_its_end(
         assert trial.value == score
 
 
-def test_the_parameters_are_read_like_those_of_a_study_file(driven: ObjectiveStudy) -> None:
+def test_the_parameters_are_read_like_those_of_a_study_file(driven):
     with open_study(driven.url, "objective") as study:
         frame = study.trials(where="kind = 'tree' and depth < 9 and size >= 0", sort="share")
         assert len(frame)
@@ -104,20 +104,13 @@ def test_the_parameters_are_read_like_those_of_a_study_file(driven: ObjectiveStu
     assert [trial.params for trial in shown] == params_of(driven)
 
 
-def test_the_database_keeps_its_invariants(driven: ObjectiveStudy) -> None:
-    with closing(Store.open(driven.url)) as store, store.reading() as connection:
-        assert violations(connection) == []
-
-
-def test_the_same_study_draws_the_same_values(driven: ObjectiveStudy, tmp_path: Path) -> None:
+def test_the_same_study_draws_the_same_values(driven, tmp_path):
     again = ObjectiveStudy(tmp_path, BY_RUN)
     again.drive()
     assert params_of(again) == params_of(driven)
 
 
-def test_a_value_that_was_recorded_and_not_sent_is_the_same_after_the_driver_died(
-    driven: ObjectiveStudy, tmp_path: Path
-) -> None:
+def test_a_value_that_was_recorded_and_not_sent_is_the_same_after_the_driver_died(driven, tmp_path):
     study = ObjectiveStudy(tmp_path, BY_RUN)
     first = study.drive(answers=8)
     trial, _, name = first.asked[-1]
@@ -129,7 +122,7 @@ def test_a_value_that_was_recorded_and_not_sent_is_the_same_after_the_driver_die
     assert params_of(study) == params_of(driven)
 
 
-def test_several_workers_ask_at_the_same_time(tmp_path: Path) -> None:
+def test_several_workers_ask_at_the_same_time(tmp_path):
     study = ObjectiveStudy(tmp_path, BY_RUN)
     study.drive(workers=3)
     trials = study.history().trials
@@ -158,18 +151,18 @@ def one(folder: Path, rest: str, **changes: Any) -> Trial:
     return study.history().trials[0]
 
 
-def test_an_objective_that_only_returns_is_one_report_at_the_full_budget(tmp_path: Path) -> None:
+def test_an_objective_that_only_returns_is_one_report_at_the_full_budget(tmp_path):
     trial = one(tmp_path, "return x")
     assert {at: report.value for at, report in trial.reports.items()} == {4.0: trial.params["x"]}
 
 
-def test_a_trial_is_worth_what_its_objective_returns(tmp_path: Path) -> None:
+def test_a_trial_is_worth_what_its_objective_returns(tmp_path):
     trial = one(tmp_path, "for step in range(4):\n    trial.report(-step, step)\nreturn 3.0")
     assert [report.value for report in trial.reports.values()] == [0.0, -1.0, -2.0, 3.0]
     assert trial.value == 3.0
 
 
-def test_a_name_keeps_its_choices_from_trial_to_trial(tmp_path: Path) -> None:
+def test_a_name_keeps_its_choices_from_trial_to_trial(tmp_path):
     rest = "    trial.suggest_categorical('c', list(range(2 + trial.number)))\n    return x\n"
     budget = {"trials": 2, "per_trial": {"steps": 1}}
     study = ObjectiveStudy(tmp_path, X + rest, budget=budget)
@@ -179,7 +172,7 @@ def test_a_name_keeps_its_choices_from_trial_to_trial(tmp_path: Path) -> None:
     assert "does not support dynamic value space; a name keeps its kind" in str(second.error_text)
 
 
-def test_attributes_are_copies_and_not_all_are_metrics(tmp_path: Path) -> None:
+def test_attributes_are_copies_and_not_all_are_metrics(tmp_path):
     rest = (
         "kept = [1]\ntrial.set_user_attr('kept', kept)\nkept.append(2)\n"
         "trial.set_user_attr('huge', 10**400)\ntrial.set_user_attr('text', '\\0')\nreturn x"
@@ -189,20 +182,20 @@ def test_attributes_are_copies_and_not_all_are_metrics(tmp_path: Path) -> None:
     assert trial.reports[4.0].metrics.keys() == {"score"}
 
 
-def test_an_objective_may_prune_itself(tmp_path: Path) -> None:
+def test_an_objective_may_prune_itself(tmp_path):
     trial = one(tmp_path, 'trial.report(x, 1)\nraise optuna.TrialPruned("too wide")')
     assert trial.state is State.PRUNED
     assert trial.attempts[-1].outcome is Outcome.PRUNED
     assert list(trial.reports) == [1.0]
 
 
-def test_an_objective_may_prune_itself_without_words(tmp_path: Path) -> None:
+def test_an_objective_may_prune_itself_without_words(tmp_path):
     mute = "class Mute(optuna.TrialPruned):\n    def __str__(self):\n        raise SystemExit\n"
     trial = one(tmp_path, f"trial.report(x, 1)\n{mute}raise Mute")
     assert trial.state is State.PRUNED
 
 
-def test_names_of_a_type_of_the_objectives_own_are_plain_text(tmp_path: Path) -> None:
+def test_names_of_a_type_of_the_objectives_own_are_plain_text(tmp_path):
     own = "class Own(str):\n    def __str__(self):\n        return self\n"
     name = "trial.set_user_attr(Own('a'), 1)\ntrial.suggest_float(Own('z'), 0, 1)\nreturn x"
     trial = one(tmp_path, own + name)
@@ -230,23 +223,21 @@ def test_names_of_a_type_of_the_objectives_own_are_plain_text(tmp_path: Path) ->
         ("trial.set_constraint(None, 1)", "error", "a name must be text"),
     ],
 )
-def test_mistakes_of_an_objective_fail_its_trial(
-    rest: str, kind: str, says: str, tmp_path: Path
-) -> None:
+def test_mistakes_of_an_objective_fail_its_trial(rest, kind, says, tmp_path):
     trial = one(tmp_path, rest)
     assert trial.state is State.FAILED
     assert trial.error_kind == kind
     assert says in str(trial.error_text)
 
 
-def test_a_loop_longer_than_the_budget_ends_at_the_budget(tmp_path: Path) -> None:
+def test_a_loop_longer_than_the_budget_ends_at_the_budget(tmp_path):
     trial = one(tmp_path, "for step in range(99):\n    trial.report(step, step)\nreturn -1")
     assert trial.state is State.COMPLETE
     assert [report.value for report in trial.reports.values()] == [0.0, 1.0, 2.0, 3.0]
     assert trial.value == 3.0
 
 
-def test_several_values_are_several_objectives(tmp_path: Path) -> None:
+def test_several_values_are_several_objectives(tmp_path):
     objective = [
         {"metric": "score", "direction": "minimize"},
         {"metric": "size", "direction": "maximize"},
@@ -258,25 +249,25 @@ def test_several_values_are_several_objectives(tmp_path: Path) -> None:
     assert trial.violation == params["y"]
 
 
-def test_the_study_file_may_fix_and_search_some_of_the_parameters(tmp_path: Path) -> None:
+def test_the_study_file_may_fix_and_search_some_of_the_parameters(tmp_path):
     space = {"x": {"type": "float", "low": 0.25, "high": 0.26}}
     trial = one(tmp_path, "return x", space=space, settings={"y": 7}, search={"sampler": "random"})
     assert 0.25 <= trial.params["x"] <= 0.26
     assert trial.params.keys() == {"x"}
 
 
-def test_what_is_asked_for_is_tried_first(tmp_path: Path) -> None:
+def test_what_is_asked_for_is_tried_first(tmp_path):
     trial = one(tmp_path, "return x", enqueue=[{"x": 0.125}])
     assert trial.params["x"] == 0.125
     assert 0 < trial.params["y"] < 1
 
 
-def test_what_is_asked_for_out_of_range_fails(tmp_path: Path) -> None:
+def test_what_is_asked_for_out_of_range_fails(tmp_path):
     trial = one(tmp_path, "return x", enqueue=[{"x": 5}])
     assert "x=5 was asked for" in str(trial.error_text)
 
 
-def test_a_sampler_that_needs_the_space_answers_no_question(tmp_path: Path) -> None:
+def test_a_sampler_that_needs_the_space_answers_no_question(tmp_path):
     space = {"x": {"type": "float", "low": 0.0, "high": 1.0}}
     trial = one(tmp_path, "return x", space=space, search={"sampler": "qmc"})
     assert "asks for 'y', which the space does not name" in str(trial.error_text)
@@ -285,7 +276,7 @@ def test_a_sampler_that_needs_the_space_answers_no_question(tmp_path: Path) -> N
 @pytest.mark.parametrize(
     "sampler", ["random", "curve_gp", {"kind": "tpe", "multivariate": True}, "nsgaii"]
 )
-def test_samplers_draw_what_is_asked_for_also_together(sampler: Any, tmp_path: Path) -> None:
+def test_samplers_draw_what_is_asked_for_also_together(sampler, tmp_path):
     budget = {"trials": 14, "per_trial": {"steps": 1}}
     search = {"sampler": sampler, "pruner": "none"}
     study = ObjectiveStudy(tmp_path, X + "    return x + y\n", budget=budget, search=search)
@@ -301,7 +292,7 @@ def test_samplers_draw_what_is_asked_for_also_together(sampler: Any, tmp_path: P
         assert together[-1] == drawn[-1]
 
 
-def test_a_trial_that_waits_for_an_answer_can_be_stopped(tmp_path: Path) -> None:
+def test_a_trial_that_waits_for_an_answer_can_be_stopped(tmp_path):
     rest = "    return x\n"
     study = ObjectiveStudy(tmp_path, X + rest)
     worker = Worker(worker_config(study.spec, tmp_path / "checkpoints"), fetch=lambda data: data)
@@ -346,7 +337,7 @@ def objective(trial):
 """
 
 
-def test_a_paused_objective_starts_afresh_with_the_same_values(tmp_path: Path) -> None:
+def test_a_paused_objective_starts_afresh_with_the_same_values(tmp_path):
     budget = {"trials": 9, "per_trial": {"steps": 9}}
     study = ObjectiveStudy(tmp_path, PAUSING, budget=budget, search={"sampler": "random"})
     study.drive()
@@ -371,7 +362,7 @@ def test_a_paused_objective_starts_afresh_with_the_same_values(tmp_path: Path) -
         ("def other(trial): pass", "has no function 'objective'"),
     ],
 )
-def test_what_is_no_objective_is_refused(code: str, says: str, tmp_path: Path) -> None:
+def test_what_is_no_objective_is_refused(code, says, tmp_path):
     module = f"no_objective_{abs(hash(code))}"
     (tmp_path / f"{module}.py").write_text(code)
     with pytest.raises(TaskError, match=says):
@@ -389,12 +380,12 @@ raise AssertionError("a worker imported what follows the search")
 """
 
 
-def test_a_script_without_a_guard_is_imported_up_to_its_search(tmp_path: Path) -> None:
+def test_a_script_without_a_guard_is_imported_up_to_its_search(tmp_path):
     (tmp_path / "unguarded_search.py").write_text(UNGUARDED)
     load({"kind": "unguarded_search:objective", "library": "optuna"}, tmp_path)
 
 
-def test_the_page_shows_an_objective_that_runs(tmp_path: Path) -> None:
+def test_the_page_shows_an_objective_that_runs(tmp_path):
     code, text = (pages.texts("optuna", language)[0] for language in LANGUAGES)
     shown = yaml.safe_load(text)
     assert shown.pop("task") == {"kind": "my_search:objective", "library": "optuna"}
@@ -405,7 +396,7 @@ def test_the_page_shows_an_objective_that_runs(tmp_path: Path) -> None:
     assert {trial.state for trial in trials} == {State.COMPLETE, State.PRUNED}
 
 
-def test_optuna_itself_runs_the_same_objective(tmp_path: Path) -> None:
+def test_optuna_itself_runs_the_same_objective(tmp_path):
     scope: dict[str, Any] = {}
     exec(BY_RUN, scope)
     optuna.logging.set_verbosity(optuna.logging.WARNING)

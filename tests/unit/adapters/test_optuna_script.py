@@ -46,9 +46,7 @@ def script(folder: Path, rest: str, head: str = HEAD + F) -> Path:
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
 @pytest.mark.parametrize("shape", SHAPES)
-def test_the_search_of_a_script_is_found_and_nothing_is_stored(
-    shape: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_search_of_a_script_is_found_and_nothing_is_stored(shape, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     file = script(tmp_path, SHAPES[shape])
     search = run_to_search(file, {}).search
@@ -79,9 +77,7 @@ def test_the_search_of_a_script_is_found_and_nothing_is_stored(
         ("import subprocess\nsubprocess.run(['true'])", "ends without a call"),
     ],
 )
-def test_what_cannot_be_carried_over_is_refused_by_name(
-    rest: str, says: str, tmp_path: Path
-) -> None:
+def test_what_cannot_be_carried_over_is_refused_by_name(rest, says, tmp_path):
     with pytest.raises(TaskError, match=says):
         run_to_search(script(tmp_path, rest), {})
 
@@ -101,7 +97,7 @@ create_study(direction=direction).optimize(lambda trial: f(trial, given.scale))
 """
 
 
-def test_the_arguments_of_a_script_go_with_its_task(tmp_path: Path) -> None:
+def test_the_arguments_of_a_script_go_with_its_task(tmp_path):
     file = script(tmp_path, ARGUMENTS)
     arguments = run_to_search(file, {}, "a.csv", "--scale", "2", "--up").arguments
     assert arguments == {"data": "a.csv", "scale": 2.0, "up": True}
@@ -111,7 +107,7 @@ def test_the_arguments_of_a_script_go_with_its_task(tmp_path: Path) -> None:
     assert again.directions == ("maximize",)
 
 
-def test_optuna_is_as_it_was_once_the_script_has_run(tmp_path: Path) -> None:
+def test_optuna_is_as_it_was_once_the_script_has_run(tmp_path):
     rest = "make = create_study\ncreate_study().optimize(f)"
     search = run_to_search(script(tmp_path, rest), {}).search
     assert search is not None
@@ -134,9 +130,7 @@ def test_optuna_is_as_it_was_once_the_script_has_run(tmp_path: Path) -> None:
         ("create_study()\ndef f(t):\n    create_study(direction='maximize')", ("minimize",)),
     ],
 )
-def test_directions_are_read_where_they_are_constants(
-    text: str, directions: tuple[str, ...] | None
-) -> None:
+def test_directions_are_read_where_they_are_constants(text, directions):
     assert directions_in(text, "f") == directions
 
 
@@ -152,9 +146,7 @@ GUARDED = "if __name__ == '__main__':\n    create_study(direction='maximize').op
         ("up = 'maximize'\ncreate_study(direction=up).optimize(f)", "__main__"),
     ],
 )
-def test_a_study_file_that_says_the_other_direction_is_refused(
-    rest: str, name: str, tmp_path: Path
-) -> None:
+def test_a_study_file_that_says_the_other_direction_is_refused(rest, name, tmp_path):
     file = script(tmp_path, rest)
 
     def checked(objective: Any) -> None:
@@ -172,7 +164,7 @@ def test_a_study_file_that_says_the_other_direction_is_refused(
         checked(both)
 
 
-def test_a_script_of_another_library_is_refused(tmp_path: Path) -> None:
+def test_a_script_of_another_library_is_refused(tmp_path):
     file = script(tmp_path, "")
     with pytest.raises(TaskError, match="from hpsearch import tune"):
         load({"kind": f"{file.stem}:__main__", "library": "ray_tune"}, tmp_path)

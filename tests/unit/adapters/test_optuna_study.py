@@ -2,7 +2,6 @@
 the same parameters under Optuna itself have the same results."""
 
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import optuna
@@ -79,7 +78,7 @@ def script_of(study: ObjectiveStudy) -> dict[str, Any]:
     return vars(search.module)
 
 
-def test_a_trial_finds_the_others_and_the_best_of_them(driven: ObjectiveStudy) -> None:
+def test_a_trial_finds_the_others_and_the_best_of_them(driven):
     trials = driven.history().trials
     assert [trial.state for trial in trials] == [State.COMPLETE] * 6
     for name, number, best, others in script_of(driven)["seen"]:
@@ -96,14 +95,14 @@ def test_a_trial_finds_the_others_and_the_best_of_them(driven: ObjectiveStudy) -
         )
 
 
-def test_constraints_func_is_called_on_each_trial(driven: ObjectiveStudy) -> None:
+def test_constraints_func_is_called_on_each_trial(driven):
     for trial in driven.history().trials:
         assert trial.violation == max(0.0, trial.params["x"] - 0.75)
     with open_study(driven.url, "objective") as study:
         assert study.best()["x"].iloc[0] <= 0.75
 
 
-def test_artifacts_are_kept_with_their_trials(driven: ObjectiveStudy) -> None:
+def test_artifacts_are_kept_with_their_trials(driven):
     with open_study(driven.url, "objective") as study:
         theirs = study.optuna()
     store = FileSystemArtifactStore(str(driven.spec.base))
@@ -114,9 +113,7 @@ def test_artifacts_are_kept_with_their_trials(driven: ObjectiveStudy) -> None:
             assert content.read().startswith(b"\nimport optuna")
 
 
-def test_optuna_itself_has_the_same_results_for_the_same_parameters(
-    driven: ObjectiveStudy,
-) -> None:
+def test_optuna_itself_has_the_same_results_for_the_same_parameters(driven):
     trials = driven.history().trials
     assert [trial.params["x"] for trial in trials[:2]] == [0.25, 1.0]
     search = run_to_search(driven.spec.base / f"{driven.module}.py", {}).search
@@ -149,9 +146,7 @@ REFUSED: dict[str, str] = {
 
 
 @pytest.mark.parametrize("call", REFUSED)
-def test_what_a_trial_cannot_do_to_its_study_is_refused_where_it_is_called(
-    call: str, tmp_path: Path
-) -> None:
+def test_what_a_trial_cannot_do_to_its_study_is_refused_where_it_is_called(call, tmp_path):
     code = f"import optuna\nimport optuna.artifacts\ndef objective(trial):\n    {call}\n"
     budget = {"trials": 1, "per_trial": {"steps": 1}}
     study = ObjectiveStudy(tmp_path, code, budget=budget)
@@ -162,7 +157,7 @@ def test_what_a_trial_cannot_do_to_its_study_is_refused_where_it_is_called(
     assert "hpsearch" in str(trial.error_text)
 
 
-def test_several_directions_and_a_nested_search_of_its_own(tmp_path: Path) -> None:
+def test_several_directions_and_a_nested_search_of_its_own(tmp_path):
     code = """
 import optuna
 def inner(trial):
@@ -279,9 +274,7 @@ def has() -> Callable[[str], None]:
 @pytest.mark.cases(4)
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("library", LIBRARIES)
-def test_callbacks_of_libraries_work_as_under_optuna(
-    library: str, has: Callable[[str], None], tmp_path: Path
-) -> None:
+def test_callbacks_of_libraries_work_as_under_optuna(library, has, tmp_path):
     has(library)
     code = DATA + LIBRARIES[library][0] + (SEARCH if library != "scikit-learn" else "")
     budget = {"trials": 4, "per_trial": {"steps": 5}}

@@ -4,8 +4,6 @@ import inspect
 import re
 from pathlib import Path
 
-import pytest
-
 import hpsearch
 from hpsearch.asking.trial import AskedTrial
 from support.files import pages
@@ -13,9 +11,7 @@ from support.files import pages
 PAGE = pages.read("ask-and-tell")
 
 
-def test_its_programs_run_one_after_another(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_its_programs_run_one_after_another(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     pages.Shell(tmp_path).walk("ask-and-tell")
     assert capsys.readouterr().out == "all 20 trials have ended\n"
@@ -30,7 +26,7 @@ def test_its_programs_run_one_after_another(
     assert f'"steps": {best["resource"]:g}' in Path(best["best_checkpoint"]).read_text()
 
 
-def test_every_attribute_of_a_trial_is_named() -> None:
+def test_every_attribute_of_a_trial_is_named():
     stated = re.findall(r"^    (\w+):", str(inspect.getdoc(AskedTrial)), flags=re.MULTILINE)
     assert "resume_from" in stated
     for name in (*stated, "report"):

@@ -3,7 +3,6 @@
 import itertools
 import math
 import os
-import subprocess
 import sys
 import threading
 from contextlib import closing
@@ -27,7 +26,6 @@ from hpsearch.domain.lifecycle import State
 from hpsearch.domain.records import Environment, Outcome, Request, StudyState
 from hpsearch.errors import (
     AttemptLost,
-    HpsearchError,
     SpecError,
     StoreUnreachable,
     StudyExists,
@@ -44,6 +42,7 @@ from hpsearch.store import heartbeats
 from hpsearch.store.audit.checkpoints import unusable
 from hpsearch.store.audit.invariants import violations
 from hpsearch.store.store import Store
+from support.running.programs import run_program
 from support.studies.asked import CURVES, SPEC, asked, spec_with, train, work
 
 WITHOUT_RUNGS = spec_with(search={"sampler": "random", "pruner": "none"})
@@ -80,9 +79,7 @@ def told(history: History) -> list[Any]:
 
 @pytest.mark.parametrize("sampler", ["random", "curve_gp"])
 @pytest.mark.parametrize("alone", [True, False])
-def test_the_trials_are_those_of_a_driver_with_one_worker(
-    sampler: str, alone: bool, sqlite_url: str
-) -> None:
+def test_the_trials_are_those_of_a_driver_with_one_worker(sampler, alone, sqlite_url):
     spec = spec_with(
         budget={"trials": 12, "per_trial": {"epochs": 9}},
         search={"sampler": sampler, "confirm": {"top": 2, "seeds": 2}},
@@ -106,8 +103,8 @@ def test_the_trials_are_those_of_a_driver_with_one_worker(
 @pytest.mark.thorough
 @pytest.mark.parametrize("turn", [20, 35, 66])
 def test_who_leads_does_not_depend_on_when_expectations_were_written_down(
-    turn: int, sqlite_url: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+    turn, sqlite_url, monkeypatch
+):
     spec = spec_with(
         budget={"trials": 12, "per_trial": {"epochs": 9}},
         search={"sampler": "random", "confirm": {"top": 2, "seeds": 2}},
@@ -130,9 +127,7 @@ def test_who_leads_does_not_depend_on_when_expectations_were_written_down(
 
 
 @pytest.mark.parametrize("jump_s", [86_400.0, -86_400.0])
-def test_a_clock_that_is_set_is_not_charged(
-    jump_s: float, sqlite_url: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_clock_that_is_set_is_not_charged(jump_s, sqlite_url, monkeypatch):
     moment = heartbeats.moment
 
     def later(connection: Connection, study_id: int) -> tuple[float, float | None]:
@@ -152,7 +147,7 @@ def test_a_clock_that_is_set_is_not_charged(
     assert 0 < history.trials[0].attempts[0].gpu_seconds < 43_200
 
 
-def test_a_paused_trial_comes_back_where_it_was(sqlite_url: str) -> None:
+def test_a_paused_trial_comes_back_where_it_was(sqlite_url):
     seen: dict[int, tuple[int | float, dict[str, Any]]] = {}
     came_back = 0
     with hpsearch.create(sqlite_url, SPEC) as study:
@@ -170,7 +165,7 @@ def test_a_paused_trial_comes_back_where_it_was(sqlite_url: str) -> None:
     assert came_back
 
 
-def test_without_a_checkpoint_a_trial_comes_back_from_the_beginning(sqlite_url: str) -> None:
+def test_without_a_checkpoint_a_trial_comes_back_from_the_beginning(sqlite_url):
     with hpsearch.create(sqlite_url, WITHOUT_RUNGS) as study:
         trial = asked(study)
         assert trial.report(1, 0.5)
@@ -180,7 +175,7 @@ def test_without_a_checkpoint_a_trial_comes_back_from_the_beginning(sqlite_url: 
         assert (again.resource, again.resume_from) == (0, None)
 
 
-def test_metrics_may_be_told_at_once_as_a_number_of_any_kind(sqlite_url: str) -> None:
+def test_metrics_may_be_told_at_once_as_a_number_of_any_kind(sqlite_url):
     with hpsearch.create(sqlite_url, SPEC) as study:
         for value in (0.5, np.float32(0.25), {"loss": np.array(0.125), "other": 1}):
             trial = asked(study)
@@ -190,7 +185,7 @@ def test_metrics_may_be_told_at_once_as_a_number_of_any_kind(sqlite_url: str) ->
     assert {trial.state for trial in trials} == {State.COMPLETE}
 
 
-def test_a_trial_that_failed_does_not_come_back_and_one_interrupted_does(sqlite_url: str) -> None:
+def test_a_trial_that_failed_does_not_come_back_and_one_interrupted_does(sqlite_url):
     with hpsearch.create(sqlite_url, WITHOUT_RUNGS) as study:
         first, second, third = (study.ask() for _ in range(3))
         assert first is not None
@@ -209,7 +204,7 @@ def test_a_trial_that_failed_does_not_come_back_and_one_interrupted_does(sqlite_
     assert "ended without a finite loss" in (trials[2].error_text or "")
 
 
-def test_not_a_number_counts_as_no_value(sqlite_url: str) -> None:
+def test_not_a_number_counts_as_no_value(sqlite_url):
     with hpsearch.create(sqlite_url, SPEC) as study:
         trial = asked(study)
         study.tell(trial, math.nan)
@@ -217,7 +212,7 @@ def test_not_a_number_counts_as_no_value(sqlite_url: str) -> None:
 
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt(), RuntimeError("a bug")])
-def test_what_ends_the_block_gives_its_trials_back(error: BaseException, sqlite_url: str) -> None:
+def test_what_ends_the_block_gives_its_trials_back(error, sqlite_url):
     def interrupted() -> None:
         with hpsearch.create(sqlite_url, WITHOUT_RUNGS) as study:
             trial = asked(study)
@@ -237,7 +232,7 @@ def test_what_ends_the_block_gives_its_trials_back(error: BaseException, sqlite_
         study.tell(again)
 
 
-def test_a_study_goes_on_in_a_later_process_and_with_more_budget(sqlite_url: str) -> None:
+def test_a_study_goes_on_in_a_later_process_and_with_more_budget(sqlite_url):
     with hpsearch.create(sqlite_url, SPEC) as study:
         work(study)
     with hpsearch.create(sqlite_url, SPEC) as study:
@@ -252,9 +247,7 @@ def test_a_study_goes_on_in_a_later_process_and_with_more_budget(sqlite_url: str
         hpsearch.create(sqlite_url, SPEC)
 
 
-def test_a_study_gives_up_whose_trials_all_fail_and_goes_on_when_it_is_resumed(
-    sqlite_url: str,
-) -> None:
+def test_a_study_gives_up_whose_trials_all_fail_and_goes_on_when_it_is_resumed(sqlite_url):
     with hpsearch.create(sqlite_url, SPEC) as study:
         while (trial := study.ask()) is not None:
             study._session._begin_again(study._session._history.study)
@@ -266,7 +259,7 @@ def test_a_study_gives_up_whose_trials_all_fail_and_goes_on_when_it_is_resumed(
     assert loaded(sqlite_url).study.state is StudyState.FINISHED
 
 
-def test_why_a_trial_failed_is_cut_and_need_not_have_text(sqlite_url: str) -> None:
+def test_why_a_trial_failed_is_cut_and_need_not_have_text(sqlite_url):
     class Mute(Exception):
         def __str__(self) -> str:
             raise self
@@ -280,7 +273,7 @@ def test_why_a_trial_failed_is_cut_and_need_not_have_text(sqlite_url: str) -> No
     assert max(map(len, told)) < 3_000
 
 
-def test_the_target_ends_a_study_also_for_those_who_come_later(sqlite_url: str) -> None:
+def test_the_target_ends_a_study_also_for_those_who_come_later(sqlite_url):
     spec = spec_with(budget={**SPEC["budget"], "target": 0.5})
     with hpsearch.create(sqlite_url, spec) as one, hpsearch.create(sqlite_url, spec) as other:
         running, good = asked(one), asked(one)
@@ -293,9 +286,7 @@ def test_the_target_ends_a_study_also_for_those_who_come_later(sqlite_url: str) 
     assert loaded(sqlite_url).study.state is StudyState.FINISHED
 
 
-def test_a_stop_is_told_at_the_next_report_and_ask_gives_none(
-    sqlite_url: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_stop_is_told_at_the_next_report_and_ask_gives_none(sqlite_url, capsys):
     with hpsearch.create(sqlite_url, WITHOUT_RUNGS) as study:
         trial = asked(study)
         assert run("stop", "asked", "--storage", sqlite_url) == 0
@@ -321,7 +312,7 @@ def test_a_stop_is_told_at_the_next_report_and_ask_gives_none(
         assert work(study)
 
 
-def test_a_stop_that_nobody_heard_of_does_not_stop_those_who_come_later(sqlite_url: str) -> None:
+def test_a_stop_that_nobody_heard_of_does_not_stop_those_who_come_later(sqlite_url):
     hpsearch.create(sqlite_url, WITHOUT_RUNGS).close()
     assert run("stop", "asked", "--storage", sqlite_url) == 0
     with hpsearch.resume(sqlite_url, "asked") as study:
@@ -332,7 +323,7 @@ def test_a_stop_that_nobody_heard_of_does_not_stop_those_who_come_later(sqlite_u
     assert told.refused == "the driver that was to stop had ended"
 
 
-def test_what_people_ask_of_the_study_is_done_in_the_next_turn(sqlite_url: str) -> None:
+def test_what_people_ask_of_the_study_is_done_in_the_next_turn(sqlite_url):
     with hpsearch.create(sqlite_url, WITHOUT_RUNGS) as study:
         trial = asked(study)
         with closing(Store.open(sqlite_url, create=False)) as store:
@@ -351,9 +342,7 @@ def test_what_people_ask_of_the_study_is_done_in_the_next_turn(sqlite_url: str) 
     assert proposed.role is Role.PROPOSED
 
 
-def test_run_and_resume_refuse_a_study_that_is_asked(
-    sqlite_url: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_run_and_resume_refuse_a_study_that_is_asked(sqlite_url, tmp_path, capsys):
     file = tmp_path / "study.yaml"
     file.write_text(yaml.safe_dump({**SPEC, "task": {"kind": "ask"}}))
     assert run("run", str(file), "--storage", sqlite_url) == 2
@@ -370,7 +359,7 @@ def test_run_and_resume_refuse_a_study_that_is_asked(
     assert "study.ask()" in capsys.readouterr().err
 
 
-def test_asking_is_refused_while_a_driver_owns_the_study(sqlite_url: str) -> None:
+def test_asking_is_refused_while_a_driver_owns_the_study(sqlite_url):
     with (
         hpsearch.create(sqlite_url, WITHOUT_RUNGS) as study,
         closing(Store.open(sqlite_url)) as store,
@@ -388,7 +377,7 @@ def test_asking_is_refused_while_a_driver_owns_the_study(sqlite_url: str) -> Non
         study.tell(trial)
 
 
-def test_a_driver_begins_again_what_it_cannot_read(sqlite_url: str, tmp_path: Path) -> None:
+def test_a_driver_begins_again_what_it_cannot_read(sqlite_url, tmp_path):
     with hpsearch.create(sqlite_url, {**WITHOUT_RUNGS, "task": {"kind": "math:sqrt"}}) as study:
         trial, complete = asked(study), asked(study)
         assert trial.report(1, 0.5, checkpoint="mine")
@@ -404,7 +393,7 @@ def test_a_driver_begins_again_what_it_cannot_read(sqlite_url: str, tmp_path: Pa
     assert [each.checkpoint for each in history.trials] == [None, "best"]
 
 
-def test_mistakes_are_told_before_anything_is_written(sqlite_url: str) -> None:
+def test_mistakes_are_told_before_anything_is_written(sqlite_url):
     with hpsearch.create(sqlite_url, SPEC) as study:
         trial = asked(study)
         before = study._session.store.revision(study._session.study_id)
@@ -434,9 +423,7 @@ def test_mistakes_are_told_before_anything_is_written(sqlite_url: str) -> None:
 
 
 @pytest.mark.parametrize("url", ["sqlite://", "sqlite:///", "sqlite:///:memory:"])
-def test_a_database_in_memory_is_refused(
-    url: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_database_in_memory_is_refused(url, tmp_path, capsys):
     with pytest.raises(UserError, match="ends with the program"):
         hpsearch.create(url, SPEC)
     with pytest.raises(UserError, match="ends with the program"):
@@ -447,7 +434,7 @@ def test_a_database_in_memory_is_refused(
     assert "ends with the program" in capsys.readouterr().err
 
 
-def test_one_thread_cannot_wait_for_itself(sqlite_url: str) -> None:
+def test_one_thread_cannot_wait_for_itself(sqlite_url):
     with hpsearch.create(
         sqlite_url, spec_with(budget={"trials": 1, "per_trial": {"epochs": 3}})
     ) as study:
@@ -459,7 +446,7 @@ def test_one_thread_cannot_wait_for_itself(sqlite_url: str) -> None:
         assert study.ask() is None
 
 
-def test_threads_share_a_study_and_wait_for_each_other(sqlite_url: str) -> None:
+def test_threads_share_a_study_and_wait_for_each_other(sqlite_url):
     done: list[int] = []
     with hpsearch.create(sqlite_url, SPEC) as study:
         threads = [threading.Thread(target=lambda: done.append(work(study))) for _ in range(3)]
@@ -472,9 +459,7 @@ def test_threads_share_a_study_and_wait_for_each_other(sqlite_url: str) -> None:
     assert sum(done) == sum(len(trial.attempts) for trial in history.trials)
 
 
-def test_the_budget_of_time_is_kept_across_processes(
-    sqlite_url: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_budget_of_time_is_kept_across_processes(sqlite_url, monkeypatch):
     now = 1e9
     monkeypatch.setattr(AskingSession, "_now", lambda *_: now)
     per_trial = {"epochs": 9}
@@ -497,7 +482,7 @@ def test_the_budget_of_time_is_kept_across_processes(
     assert one.ended == other.ended == "the budget left is too small for another trial"
 
 
-def test_limits_of_one_trial_are_kept(sqlite_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_limits_of_one_trial_are_kept(sqlite_url, monkeypatch):
     now = 1e9
     monkeypatch.setattr(AskingSession, "_now", lambda *_: now)
     spec = {
@@ -520,9 +505,7 @@ def test_limits_of_one_trial_are_kept(sqlite_url: str, monkeypatch: pytest.Monke
     assert kinds == [ErrorKind.TIMEOUT, ErrorKind.TIMEOUT, None]
 
 
-def test_a_process_that_was_forked_must_open_the_study_itself(
-    sqlite_url: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_process_that_was_forked_must_open_the_study_itself(sqlite_url, monkeypatch):
     with hpsearch.create(sqlite_url, SPEC) as study:
         monkeypatch.setattr(session.os, "getpid", lambda: -1)
         with pytest.raises(UserError, match="of which this one is a fork"):
@@ -530,7 +513,7 @@ def test_a_process_that_was_forked_must_open_the_study_itself(
         monkeypatch.undo()
 
 
-def test_an_attempt_that_nobody_was_told_of_is_handed_out_again(sqlite_url: str) -> None:
+def test_an_attempt_that_nobody_was_told_of_is_handed_out_again(sqlite_url):
     with hpsearch.create(sqlite_url, SPEC) as study:
         trial = asked(study)
         study._session.own_attempts.clear()  # as if the answer of the database had been lost
@@ -541,9 +524,7 @@ def test_an_attempt_that_nobody_was_told_of_is_handed_out_again(sqlite_url: str)
         study.tell(again, 1.0)
 
 
-def test_a_report_that_came_through_unheard_may_be_repeated(
-    sqlite_url: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_report_that_came_through_unheard_may_be_repeated(sqlite_url, monkeypatch):
     write = AskingSession._write
     answers = iter([StoreUnreachable("the connection broke"), None])
 
@@ -565,9 +546,7 @@ def test_a_report_that_came_through_unheard_may_be_repeated(
     assert loaded(sqlite_url).trials[0].state is State.COMPLETE
 
 
-def test_what_a_failed_turn_handed_out_is_not_given_back(
-    sqlite_url: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_a_failed_turn_handed_out_is_not_given_back(sqlite_url, monkeypatch):
     def fails(*_: Any) -> None:
         raise RuntimeError("in the middle")
 
@@ -585,9 +564,7 @@ def test_what_a_failed_turn_handed_out_is_not_given_back(
         other.tell(trial, 1.0)
 
 
-def test_a_process_that_was_suspended_may_report_no_more(
-    sqlite_url: str, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_process_that_was_suspended_may_report_no_more(sqlite_url, caplog):
     with hpsearch.create(sqlite_url, SPEC) as study, closing(Store.open(sqlite_url)) as store:
         trial = asked(study)
         with store.writing() as connection:  # another machine's process, silent for a minute
@@ -623,15 +600,13 @@ def test_a_process_that_was_suspended_may_report_no_more(
         ("study: x\nspace: [", SpecError, "spec:2"),
     ],
 )
-def test_a_study_file_with_mistakes_is_refused(
-    spec: Any, error: type[HpsearchError], why: str, sqlite_url: str
-) -> None:
+def test_a_study_file_with_mistakes_is_refused(spec, error, why, sqlite_url):
     with pytest.raises(error, match=why):
         hpsearch.create(sqlite_url, spec)
     assert not Path(sqlite_url.removeprefix("sqlite:///")).exists()
 
 
-def test_a_study_is_written_in_any_way(tmp_path: Path, sqlite_url: str) -> None:
+def test_a_study_is_written_in_any_way(tmp_path, sqlite_url):
     text = "# mine\n" + yaml.safe_dump(SPEC)
     file = tmp_path / "study.yaml"
     file.write_text(text)
@@ -642,7 +617,7 @@ def test_a_study_is_written_in_any_way(tmp_path: Path, sqlite_url: str) -> None:
         hpsearch.resume(sqlite_url, "askd")
 
 
-def test_asking_imports_neither_ray_nor_torch(sqlite_url: str) -> None:
+def test_asking_imports_neither_ray_nor_torch(sqlite_url):
     program = f"""
 import sys, hpsearch
 with hpsearch.create({sqlite_url!r}, {WITHOUT_RUNGS!r}) as study:
@@ -651,7 +626,5 @@ with hpsearch.create({sqlite_url!r}, {WITHOUT_RUNGS!r}) as study:
     study.tell(trial)
 print(sorted({{"ray", "torch", "pandas", "transformers"}} & set(sys.modules)))
 """
-    done = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, check=True, env=os.environ
-    )
+    done = run_program([sys.executable, "-c", program], check=True, env=os.environ)
     assert done.stdout == "[]\n"

@@ -2,7 +2,6 @@
 
 import importlib.util
 import json
-import subprocess
 import sys
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -12,6 +11,7 @@ import numpy as np
 import pytest
 
 from hpsearch.search.rungs import Verdict
+from support.running.programs import run_program
 
 BENCHMARKS = Path(__file__).parents[3] / "benchmarks"
 
@@ -67,24 +67,20 @@ def raced(
     return race.Race(contender, task, result).run(looks)
 
 
-def test_a_paused_trial_goes_on_from_where_it_was_and_pays_only_for_the_rest(
-    bench: Any, small: Any
-) -> None:
+def test_a_paused_trial_goes_on_from_where_it_was_and_pays_only_for_the_rest(bench, small):
     contender = Scripted(bench, small, wide=2)
     raced(bench, small, contender, 2, [1.0 + POINTS - 1])
     assert contender.heard == [(0, 1), (1, 1), *((t, r) for r in range(2, POINTS) for t in (0, 1))]
     assert contender.ended == {0: POINTS, 1: POINTS}
 
 
-def test_a_run_that_diverges_ends_there(bench: Any, small: Any) -> None:
+def test_a_run_that_diverges_ends_there(bench, small):
     contender = Scripted(bench, small, wide=4)
     raced(bench, small, contender, 4, [float(POINTS)])
     assert contender.ended == {3: 3, 0: POINTS, 1: POINTS, 2: POINTS}
 
 
-def test_by_the_other_rule_the_trial_with_the_best_newest_value_is_recommended(
-    bench: Any, small: Any
-) -> None:
+def test_by_the_other_rule_the_trial_with_the_best_newest_value_is_recommended(bench, small):
     judge = bench("races.race").Judge(small, small.curves())
     known = [settings(small, number) for number in range(4)]
     result = raced(bench, small, Scripted(bench, small, wide=4), 4, [float(POINTS)])
@@ -93,16 +89,14 @@ def test_by_the_other_rule_the_trial_with_the_best_newest_value_is_recommended(
     assert result.latest == [pytest.approx(judge.regret(min(ends)))]
 
 
-def test_nothing_reported_is_worth_as_much_as_the_median(bench: Any, small: Any) -> None:
+def test_nothing_reported_is_worth_as_much_as_the_median(bench, small):
     result = raced(bench, small, Scripted(bench, small, wide=1), 1, [0.5, 2.0])
     assert result.regret[0] == 1.0
     final = bench("races.race").Judge(small, small.curves()).of(settings(small, 0))
     assert result.regret[1] == pytest.approx(final)
 
 
-def test_a_table_is_searched_as_one_minus_beta_and_cut_off_at_ten_initial_losses(
-    bench: Any, small: Any
-) -> None:
+def test_a_table_is_searched_as_one_minus_beta_and_cut_off_at_ten_initial_losses(bench, small):
     assert set(small.space) == {"learning_rate", "one_minus_beta1"}
     assert all(parameter["log"] for parameter in small.space.values())
     assert small.penalty == pytest.approx(10 * float(np.nanmedian(small._table[2][:, 0])))
@@ -112,14 +106,14 @@ def test_a_table_is_searched_as_one_minus_beta_and_cut_off_at_ten_initial_losses
     assert judge.of(settings(small, 3)) == 1.0
 
 
-def test_a_task_that_is_nowhere_is_told(bench: Any, data: Path) -> None:
+def test_a_task_that_is_nowhere_is_told(bench, data):
     (data / "tasks.json").write_text(json.dumps({"tasks": ["3945"]}))
     with pytest.raises(SystemExit, match="3945 is neither a task"):
         bench("races.curves").tasks_in(data / "tasks.json", data, "lcbench")
 
 
 @pytest.mark.parametrize("name", ["random", "optuna-tpe"])
-def test_a_peer_gets_better_over_its_budget(bench: Any, small: Any, name: str) -> None:
+def test_a_peer_gets_better_over_its_budget(bench, small, name):
     race = bench("races.race")
     contender = bench("races.peers").PEERS[name](small, 1)
     result = raced(bench, small, contender, 4)
@@ -129,9 +123,7 @@ def test_a_peer_gets_better_over_its_budget(bench: Any, small: Any, name: str) -
 
 
 @pytest.mark.thorough
-def test_ours_is_the_real_study_with_what_a_file_leaves_to_its_defaults(
-    bench: Any, small: Any
-) -> None:
+def test_ours_is_the_real_study_with_what_a_file_leaves_to_its_defaults(bench, small):
     spec = bench("races.ours").study_file(small, bench("races.race").Terms(workers=4), 7, {})
     assert spec.search == type(spec.search)()
     result = bench("races.race").Result("hpsearch", small.name, small.family, 0, 4)
@@ -141,7 +133,7 @@ def test_ours_is_the_real_study_with_what_a_file_leaves_to_its_defaults(
     assert result.trials > bench("races.race").FULL_TRIALS
 
 
-def test_our_settings_are_written_behind_our_name(bench: Any) -> None:
+def test_our_settings_are_written_behind_our_name(bench):
     words = "hpsearch sampler=tpe sampler.multivariate=true pruner=promotion pruner.first_rung=3"
     assert bench("anytime").search_of(words) == {
         "sampler": {"kind": "tpe", "multivariate": True},
@@ -150,20 +142,16 @@ def test_our_settings_are_written_behind_our_name(bench: Any) -> None:
 
 
 @pytest.mark.thorough
-def test_the_command_prints_a_table_and_goes_on_where_it_was_interrupted(data: Path) -> None:
+def test_the_command_prints_a_table_and_goes_on_where_it_was_interrupted(data):
     methods = ["hpsearch", "random", "optuna-tpe"]
     methods += ["syne-asha"] if importlib.util.find_spec("syne_tune") else []
     call = [sys.executable, str(BENCHMARKS / "anytime.py")]
     call += ["--tasks", str(data / "tasks.json"), "--data", str(data), "--family", "taskset"]
     call += ["--seeds", "1", "--jobs", "1", "--json", str(data / "runs.json")]
     call += ["--trials", "5,40", "--workers", "8"]
-    first = subprocess.run(
-        [*call, "--methods", ",".join(methods[1:])], capture_output=True, text=True, check=False
-    )
+    first = run_program([*call, "--methods", ",".join(methods[1:])])
     assert first.returncode == 0, first.stderr
-    second = subprocess.run(
-        [*call, "--methods", ",".join(methods)], capture_output=True, text=True, check=False
-    )
+    second = run_program([*call, "--methods", ",".join(methods)])
     assert second.returncode == 0, second.stderr
     assert len(second.stderr.splitlines()) == 2, "only what is missing is raced"
     results = [json.loads(line) for line in (data / "runs.json").read_text().splitlines()]

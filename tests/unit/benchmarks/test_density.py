@@ -49,7 +49,9 @@ def project(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_every_limit_has_its_figure(density: Any, project: Path) -> None:
+def test_the_fullest_room_counts_with_all_that_is_in_it_and_every_limit_has_its_figure(
+    density, project, capsys
+):
     figures = density.standing(project)
     assert figures.keys() == density.LIMITS.keys()
     lines = len(FUNCTION.splitlines()) * 10
@@ -59,20 +61,12 @@ def test_every_limit_has_its_figure(density: Any, project: Path) -> None:
     assert figures["words of documentation"] == 7
     assert figures["names in hpsearch/"] == 3, "errors, search and store"
     assert figures["names in trials/"] == 1
-
-
-def test_the_fullest_room_counts_with_all_that_is_in_it(
-    density: Any, project: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    figures = density.standing(project)
     assert "hpsearch/search" in capsys.readouterr().out
     assert figures["expressions a line, fullest room"] == round(5 / 6, 2)
 
 
 @pytest.mark.parametrize("lowered", [None, "lines of tests", "words of documentation"])
-def test_the_check_fails_past_a_limit_and_names_it(
-    density: Any, project: Path, monkeypatch: pytest.MonkeyPatch, lowered: str | None
-) -> None:
+def test_the_check_fails_past_a_limit_and_names_it(density, project, monkeypatch, lowered):
     limits = {what: density.Limit(1e9, 0) for what in density.LIMITS}
     if lowered is not None:
         limits[lowered] = density.Limit(0, 0)
@@ -86,5 +80,5 @@ def test_the_check_fails_past_a_limit_and_names_it(
         density.main()
 
 
-def test_no_limit_is_below_its_aim(density: Any) -> None:
+def test_no_limit_is_below_its_aim(density):
     assert all(limit.most >= limit.aim for limit in density.LIMITS.values())

@@ -25,9 +25,7 @@ def study(priors: Any, case: str, seed: int = 0) -> Any:
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_a_good_prior_is_a_good_configuration_and_a_misleading_one_a_bad_one(
-    priors: Any, terms: Any, seed: int
-) -> None:
+def test_a_good_prior_is_a_good_configuration_and_a_misleading_one_a_bad_one(priors, terms, seed):
     configurations, losses = priors._known(terms, "recorded", "images")
     shares = {}
     for belief in priors.BELIEFS:
@@ -37,20 +35,20 @@ def test_a_good_prior_is_a_good_configuration_and_a_misleading_one_a_bad_one(
     assert shares["misleading"] >= 0.7
 
 
-def test_every_parameter_of_the_study_has_the_prior(priors: Any, terms: Any) -> None:
+def test_every_parameter_of_the_study_has_the_prior(priors, terms):
     values = priors.believed(terms, study(priors, "good high"))
     task = priors.Believed(priors._tasks(terms, "recorded")["images"], values, "high")
     assert {name: part["prior"] for name, part in task.space.items()} == values
     assert {part["confidence"] for part in task.space.values()} == {"high"}
 
 
-def test_a_study_of_few_trials_is_run_and_judged_at_every_mark(priors: Any, terms: Any) -> None:
+def test_a_study_of_few_trials_is_run_and_judged_at_every_mark(priors, terms):
     regrets = priors.run(study(priors, "good medium"), terms, {})
     assert len(regrets) == len(priors.MARKS)
     assert all(0 <= regret <= 1 for regret in regrets)
 
 
-def test_gains_are_over_the_same_task_and_seed_without_knowledge(priors: Any) -> None:
+def test_gains_are_over_the_same_task_and_seed_without_knowledge(priors):
     cases = [priors.NOTHING, "good high", "reversed"]
     results = {}
     for case, regrets in zip(cases, [[0.5, 0.4], [0.25, 0.4], [0.5, 0.65]], strict=True):
@@ -63,7 +61,7 @@ def test_gains_are_over_the_same_task_and_seed_without_knowledge(priors: Any) ->
     assert backwards["20%"] == pytest.approx(0.575)
 
 
-def test_unrelated_studies_have_the_same_configurations_and_standings(priors: Any) -> None:
+def test_unrelated_studies_have_the_same_configurations_and_standings(priors):
     rng = np.random.default_rng(0)
     same = priors._changed(TOLD, "all", rng)
     scrambled = priors._changed(TOLD, "scrambled", rng)
@@ -78,7 +76,7 @@ def test_unrelated_studies_have_the_same_configurations_and_standings(priors: An
 
 
 @pytest.mark.thorough
-def test_a_study_learns_nothing_of_its_own_task(priors: Any, terms: Any) -> None:
+def test_a_study_learns_nothing_of_its_own_task(priors, terms):
     sources = {}
     for name in priors._tasks(terms, "recorded"):
         sources["recorded", name, 0] = priors.finished(("recorded", name, 0), terms)

@@ -1,7 +1,6 @@
 """Which races the command runs, and how it reads and writes their results."""
 
 import json
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -25,9 +24,7 @@ def schedule(bench: Any) -> Any:
     return bench("races.schedule")
 
 
-def test_results_from_before_races_named_their_budget_had_40_trials(
-    bench: Any, tmp_path: Path
-) -> None:
+def test_results_from_before_races_named_their_budget_had_40_trials(bench, tmp_path):
     file = tmp_path / "before.json"
     file.write_text(json.dumps(BEFORE) + "\n" + json.dumps({**BEFORE, "budget": 10}) + "\n")
     old, new = bench("anytime").known_results(file)
@@ -35,7 +32,7 @@ def test_results_from_before_races_named_their_budget_had_40_trials(
     assert new.terms.trials == 10
 
 
-def test_halves_share_no_task_and_leave_none_out(schedule: Any, several: Any) -> None:
+def test_halves_share_no_task_and_leave_none_out(schedule, several):
     names = {
         half: [task.name for task in schedule.split(several, half)] for half in schedule.SPLITS
     }
@@ -46,8 +43,8 @@ def test_halves_share_no_task_and_leave_none_out(schedule: Any, several: Any) ->
 
 
 def test_recording_one_more_workload_moves_no_other_to_the_other_half(
-    bench: Any, schedule: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+    bench, schedule, tmp_path, monkeypatch
+):
     recorded = bench("races.curves").Recorded
     monkeypatch.setattr(schedule, "RECORDED", tmp_path)
     for name in "abcd":
@@ -59,9 +56,7 @@ def test_recording_one_more_workload_moves_no_other_to_the_other_half(
     assert [task.name for task in schedule.split(more, "develop")] == ["c"]
 
 
-def test_a_budget_is_at_most_half_of_a_table(
-    schedule: Any, several: Any, bench: Any, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_budget_is_at_most_half_of_a_table(schedule, several, bench, capsys):
     terms = [bench("races.race").Terms(trials, 8) for trials in (10, 40)]
     entries = schedule.races(["random"], several, [0], terms)
     raced = {(entry.task, entry.terms.trials) for entry in entries}
@@ -69,9 +64,7 @@ def test_a_budget_is_at_most_half_of_a_table(
     assert "no races over 40 trials on small tables: middle, tiny" in capsys.readouterr().err
 
 
-def test_of_all_families_those_without_tasks_are_left_out(
-    schedule: Any, data: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_of_all_families_those_without_tasks_are_left_out(schedule, data, capsys):
     found = schedule.tasks_of(["all"], data / "tasks.json", data)
     assert "small" in [task.name for task in found]
     assert "lcbench is left out" in capsys.readouterr().err
@@ -79,14 +72,14 @@ def test_of_all_families_those_without_tasks_are_left_out(
         schedule.tasks_of(["taskset", "lcbench"], data / "tasks.json", data)
 
 
-def test_all_tables_are_meant_if_no_file_names_some(bench: Any, several: Any, data: Path) -> None:
+def test_all_tables_are_meant_if_no_file_names_some(bench, several, data):
     found = bench("races.curves").tasks_in(None, data, "taskset")
     assert [task.name for task in found] == [task.name for task in several]
     with pytest.raises(SystemExit, match="no task of the family taskset"):
         bench("races.curves").tasks_in(None, None, "taskset")
 
 
-def test_a_larger_budget_is_spent(bench: Any, small: Any) -> None:
+def test_a_larger_budget_is_spent(bench, small):
     race = bench("races.race")
     spent = {}
     for budget in (10, 40):
@@ -99,7 +92,7 @@ def test_a_larger_budget_is_spent(bench: Any, small: Any) -> None:
     assert 40 <= spent[40] <= 46
 
 
-def test_the_first_configuration_of_the_ranking_is_recommended(bench: Any, small: Any) -> None:
+def test_the_first_configuration_of_the_ranking_is_recommended(bench, small):
     result = bench("races.race").Result("hpsearch", "small", "taskset", 0, 2, budget=3)
     bench("races.ours").race(small, 7, {"sampler": {"kind": "random"}}, result)
     assert result.regret[-1] < result.regret[0] == 1.0

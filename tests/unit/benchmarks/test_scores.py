@@ -22,15 +22,7 @@ def made(bench: Any) -> Any:
     ) -> list[Any]:
         workers, budget = terms.get("workers", 8), terms.get("budget", 40)
         return [
-            result(
-                method,
-                task,
-                family,
-                seed,
-                workers,
-                regret=[value] * 100,
-                budget=budget,
-            )
+            result(method, task, family, seed, workers, regret=[value] * 100, budget=budget)
             for task, values in tasks.items()
             for seed, value in enumerate(values)
         ]
@@ -44,13 +36,12 @@ def curve(scores: Any, result: Any, **percents: float) -> None:
         result.regret[scores.place(int(name[1:]))] = value
 
 
-def test_equal_regrets_share_their_places(scores: Any, made: Any) -> None:
+def test_equal_regrets_share_their_places_and_ranks_are_taken_race_by_race_and_mark_by_mark(
+    scores, made
+):
     runs = made("a", {"t": [0.1]}) + made("b", {"t": [0.3]}) + made("c", {"t": [0.1]})
     ranks = scores.mean_ranks(runs, ["a", "b", "c"])
     assert [ranks[name][5] for name in "abc"] == [1.5, 3.0, 1.5]
-
-
-def test_ranks_are_taken_race_by_race_and_mark_by_mark(scores: Any, made: Any) -> None:
     ours, other = made("a", {"t": [0.1, 0.9], "u": [0.1]}), made("b", {"t": [0.5, 0.5], "u": [0.5]})
     curve(scores, ours[0], p5=0.6)
     ranks = scores.mean_ranks(ours + other, ["a", "b"])
@@ -59,7 +50,9 @@ def test_ranks_are_taken_race_by_race_and_mark_by_mark(scores: Any, made: Any) -
     assert ranks["b"][100] == pytest.approx(5 / 3)
 
 
-def test_differences_are_paired_by_task_and_seed(scores: Any, made: Any) -> None:
+def test_differences_are_paired_by_task_and_seed_and_not_clear_within_twice_their_error(
+    scores, made
+):
     """The differences are 0.1, 0.2 and 0.3, whatever order the results stand in: a mean of 0.2 with
     a standard error of 0.1 / sqrt(3)."""
     ours = made("a", {"t": [0.2, 0.5], "u": [0.9]})
@@ -69,32 +62,24 @@ def test_differences_are_paired_by_task_and_seed(scores: Any, made: Any) -> None
     assert found.error == pytest.approx(0.1 / math.sqrt(3))
     assert str(found).endswith(scores.BEHIND)
     assert str(scores.difference(others, ours, 100)).endswith(scores.AHEAD)
-
-
-def test_a_difference_within_twice_its_error_is_not_clear(scores: Any, made: Any) -> None:
     ours, zero = made("a", {"t": [0.0, 0.1, 0.2]}), made("b", {"t": [0.0, 0.0, 0.0]})
     found = scores.difference(ours, zero, 100)
     assert (found.mean, found.error) == (pytest.approx(0.1), pytest.approx(0.1 / math.sqrt(3)))
     assert str(found) == "+0.100 ± 0.058"
     assert str(scores.difference(zero, zero, 100)) == "+0.000 ± 0.000"
-
-
-def test_a_single_pair_is_never_clear(scores: Any, made: Any) -> None:
     found = scores.difference(made("a", {"t": [0.9]}), made("b", {"t": [0.1]}), 100)
     assert math.isnan(found.error)
     assert str(found) == "+0.800 ± nan"
 
 
-def test_a_difference_is_that_of_its_mark(scores: Any, made: Any) -> None:
+def test_a_difference_is_that_of_its_mark(scores, made):
     ours, others = made("a", {"t": [0.2]}), made("b", {"t": [0.2]})
     curve(scores, ours[0], p25=0.7)
     assert scores.difference(ours, others, 25).mean == pytest.approx(0.5)
     assert scores.difference(ours, others, 50).mean == 0
 
 
-def test_results_are_compared_within_a_family_a_budget_and_a_number_of_workers(
-    scores: Any, made: Any
-) -> None:
+def test_results_are_compared_within_a_family_a_budget_and_a_number_of_workers(scores, made):
     runs = [
         *made("a", {"t": [0.1]}),
         *made("a", {"t": [0.1]}, budget=10),
@@ -111,14 +96,14 @@ def test_results_are_compared_within_a_family_a_budget_and_a_number_of_workers(
     assert found[1].title == "f: 1 tasks, 1 seeds, 10 trials, 8 workers"
 
 
-def test_a_method_that_lacks_races_is_left_out(scores: Any, made: Any) -> None:
+def test_a_method_that_lacks_races_is_left_out(scores, made):
     runs = made("a", {"t": [0.1, 0.1], "u": [0.1, 0.1]}) + made("b", {"t": [0.1], "u": [0.1]})
     (field,) = scores.fields(runs, ["b", "a", "c"])
     assert list(field.runs) == ["a"]
     assert field.incomplete == {"b": 2}
 
 
-def test_families_count_alike_in_the_rank_over_all(scores: Any, made: Any) -> None:
+def test_families_count_alike_in_the_rank_over_all(scores, made):
     """In family f, a is first in all of three races; in family g, last in the only one. The method
     that only f has does not count."""
     three, one = {"t": [0.1, 0.1, 0.1]}, {"u": [0.9]}
@@ -128,9 +113,7 @@ def test_families_count_alike_in_the_rank_over_all(scores: Any, made: Any) -> No
     assert {method: of[100] for method, of in ranks.items()} == {"a": 1.5, "b": 1.5}
 
 
-def test_the_report_says_where_ours_is_behind(
-    bench: Any, scores: Any, made: Any, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_report_says_where_ours_is_behind(bench, scores, made, capsys):
     """Ours is worse than random search at 5% of the budget, by 0.2 in every race, and better by 0.1
     and 0.3 at the end."""
     ours = made("hpsearch", {"t": [0.3, 0.1]})
@@ -151,9 +134,7 @@ def test_the_report_says_where_ours_is_behind(
     assert "BEHIND by more than twice the standard error in 6 of 10" in targets
 
 
-def test_a_peer_is_judged_by_either_rule(
-    bench: Any, scores: Any, made: Any, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_peer_is_judged_by_either_rule(bench, scores, made, capsys):
     """By its newest values the peer is better than by the best ones on the way, and than ours."""
     ours, peer = made("hpsearch", {"t": [0.3, 0.3]}), made("random", {"t": [0.5, 0.5]})
     for run in peer:

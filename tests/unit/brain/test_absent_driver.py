@@ -21,7 +21,7 @@ def begun(**changes: Any) -> Study:
     return study
 
 
-def test_a_trial_that_nobody_listened_to_is_not_taken_for_hung() -> None:
+def test_a_trial_that_nobody_listened_to_is_not_taken_for_hung():
     study = begun(resources={"report_deadline": "60s"})
     study.was_away(5000.0)
     assert study.on_tick(5059.0) == []
@@ -29,7 +29,7 @@ def test_a_trial_that_nobody_listened_to_is_not_taken_for_hung() -> None:
     assert study.history.trials[0].error_text == "no report for 61 s (report_deadline is 60 s)"
 
 
-def test_a_trial_that_nobody_listened_to_is_not_taken_for_late() -> None:
+def test_a_trial_that_nobody_listened_to_is_not_taken_for_late():
     study = begun(budget={"trials": 9, "per_trial": {"epochs": 9, "time_limit": "50s"}})
     study.was_away(1000.0)
     assert study.on_tick(1050.0 + 29.0) == []
@@ -37,14 +37,14 @@ def test_a_trial_that_nobody_listened_to_is_not_taken_for_late() -> None:
     assert study.history.trials[0].error_text == "still running 31 s past its time limit of 50 s"
 
 
-def test_an_attempt_is_charged_for_its_slot_also_while_nobody_listened() -> None:
+def test_an_attempt_is_charged_for_its_slot_also_while_nobody_listened():
     study = begun()
     study.was_away(1000.0)
     study.on_event(ev.Finished(0, 1), 1010.0)
     assert study.history.trials[0].attempts[0].gpu_seconds == 1010.0
 
 
-def test_how_fast_a_trial_trains_is_not_learnt_from_time_in_which_nobody_listened() -> None:
+def test_how_fast_a_trial_trains_is_not_learnt_from_time_in_which_nobody_listened():
     study = begun()
     study.was_away(1000.0)
     study.on_event(ev.Reported(0, 1, 0.5, {"loss": 1.0}), 1010.0)
@@ -55,7 +55,7 @@ def test_how_fast_a_trial_trains_is_not_learnt_from_time_in_which_nobody_listene
     assert study.spending.paces.mean() == pytest.approx(2000.0 / 0.75)
 
 
-def test_what_a_driver_with_another_clock_left_is_charged_by_that_clock() -> None:
+def test_what_a_driver_with_another_clock_left_is_charged_by_that_clock():
     """Also where it was ahead of its successor's."""
     study = begun()
     again = brain(study.spec, study.history)
@@ -65,7 +65,7 @@ def test_what_a_driver_with_another_clock_left_is_charged_by_that_clock() -> Non
     assert attempt.gpu_seconds == 25.0
 
 
-def test_what_a_silent_driver_left_is_charged_until_the_last_time_on_record() -> None:
+def test_what_a_silent_driver_left_is_charged_until_the_last_time_on_record():
     study = begun()
     study.on_event(ev.Reported(0, 1, 0.5, {"loss": 1.0}), 12.0)
     again = brain(study.spec, study.history)
@@ -74,7 +74,7 @@ def test_what_a_silent_driver_left_is_charged_until_the_last_time_on_record() ->
     assert (trial.state, trial.gpu_seconds) == (State.QUEUED, 12.0)
 
 
-def test_an_attempt_that_began_after_its_driver_was_last_seen_costs_nothing() -> None:
+def test_an_attempt_that_began_after_its_driver_was_last_seen_costs_nothing():
     study = begun()
     again = brain(study.spec, study.history)
     again.begin(100.0, last_seen=-5.0)
@@ -90,7 +90,7 @@ def heard_until(study: Study, now: float) -> None:
     study.on_event(ev.Answered("w0"), now)
 
 
-def test_reports_that_come_slowly_after_a_nap_cost_no_trial() -> None:
+def test_reports_that_come_slowly_after_a_nap_cost_no_trial():
     study = begun(resources={"report_deadline": "12s"})
     heard_until(study, 6.0)
     study.was_away(20.0)
@@ -104,7 +104,7 @@ def test_reports_that_come_slowly_after_a_nap_cost_no_trial() -> None:
     assert study.history.trials[0].error_text == "no report for 13 s (report_deadline is 12 s)"
 
 
-def test_an_attempt_that_ended_while_nobody_listened_is_charged_until_its_end() -> None:
+def test_an_attempt_that_ended_while_nobody_listened_is_charged_until_its_end():
     study = begun()
     study.on_event(ev.Reported(0, 1, 9.0, {"loss": 1.0}), 5.0)
     study.was_away(1000.0)
@@ -117,13 +117,13 @@ def test_an_attempt_that_ended_while_nobody_listened_is_charged_until_its_end() 
 @pytest.mark.parametrize(
     "ending", [ev.Failed(0, 1, ErrorKind.DIVERGED, "nan", held_s=7.0), ev.Stopped(0, 1, held_s=7.0)]
 )
-def test_so_is_one_that_failed_or_stopped(ending: ev.Event) -> None:
+def test_so_is_one_that_failed_or_stopped(ending):
     study = begun()
     study.on_event(ending, 1010.0)
     assert study.history.trials[0].gpu_seconds == 7.0
 
 
-def test_no_attempt_ends_after_its_end_was_heard() -> None:
+def test_no_attempt_ends_after_its_end_was_heard():
     study = begun()
     study.on_event(ev.Stopped(0, 1, held_s=7.0), 3.0)
     assert study.history.trials[0].gpu_seconds == 3.0

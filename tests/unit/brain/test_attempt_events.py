@@ -42,12 +42,19 @@ def test_the_last_word_of_an_attempt_leaves_its_findings_on_the_trial(ending, st
     assert trial in study.history.drain().trials
 
 
-def test_a_finished_trial_has_its_findings():
+def test_a_finished_trial_has_its_findings_and_a_well_later_attempt_clears_an_earlier_ones():
     study, trial = started()
     study.on_event(ev.Reported(0, 1, 9.0, {"loss": 1.0}), 1.0)
     study.on_event(ev.Finished(0, 1, findings=(PLATEAU,)), 1.0)
     assert trial.state is State.COMPLETE
     assert trial.findings == [PLATEAU]
+    study, trial = started()
+    study.on_event(ev.Stopped(0, 1, findings=(SPIKES,)), 1.0)
+    study.on_tick(1.0)
+    study.on_event(ev.Stopped(0, 1, findings=(SPIKES, PLATEAU)), 2.0)
+    assert trial.findings == [SPIKES], "word from an attempt that is not the latest"
+    study.on_event(ev.Stopped(0, 2), 3.0)
+    assert trial.findings == []
 
 
 def test_a_trial_that_was_pruned_still_hears_what_its_worker_found():
@@ -59,16 +66,6 @@ def test_a_trial_that_was_pruned_still_hears_what_its_worker_found():
     assert trial.state is State.PRUNED
     assert study.history.drain().trials == [trial]
     assert trial.findings == [PLATEAU]
-
-
-def test_a_later_attempt_that_is_well_clears_what_an_earlier_one_found():
-    study, trial = started()
-    study.on_event(ev.Stopped(0, 1, findings=(SPIKES,)), 1.0)
-    study.on_tick(1.0)
-    study.on_event(ev.Stopped(0, 1, findings=(SPIKES, PLATEAU)), 2.0)
-    assert trial.findings == [SPIKES], "word from an attempt that is not the latest"
-    study.on_event(ev.Stopped(0, 2), 3.0)
-    assert trial.findings == []
 
 
 def test_a_worker_sends_the_findings_with_the_end_of_an_attempt(tmp_path):

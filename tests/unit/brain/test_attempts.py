@@ -52,7 +52,7 @@ class Nodes:
         self.happens(ev.Reported(order.trial, order.attempt, 0.5, {"loss": 1.0}), now)
 
 
-def test_a_node_where_trials_fail_in_a_row_is_set_aside_and_its_trials_run_elsewhere() -> None:
+def test_a_node_where_trials_fail_in_a_row_is_set_aside_and_its_trials_run_elsewhere():
     on = Nodes("good", "bad")
     failed = [on.fails("bad", float(second)) for second in range(1, IN_A_ROW + 1)]
     trials = on.study.history.trials
@@ -66,7 +66,7 @@ def test_a_node_where_trials_fail_in_a_row_is_set_aside_and_its_trials_run_elsew
     assert on.runs["good"].trial in failed, "they are the next to run"
 
 
-def test_a_node_is_tried_again_for_a_time_that_doubles_and_cleared_by_a_report() -> None:
+def test_a_node_is_tried_again_for_a_time_that_doubles_and_cleared_by_a_report():
     on = Nodes("good", "bad")
     for _ in range(IN_A_ROW):
         on.fails("bad", 1.0)
@@ -81,7 +81,7 @@ def test_a_node_is_tried_again_for_a_time_that_doubles_and_cleared_by_a_report()
     assert len(on.avoided) == 2, "it takes a whole row again"
 
 
-def test_the_last_node_is_never_set_aside() -> None:
+def test_the_last_node_is_never_set_aside():
     on = Nodes("only")
     for _ in range(IN_A_ROW):
         on.fails("only", 1.0)
@@ -89,7 +89,7 @@ def test_the_last_node_is_never_set_aside() -> None:
     assert on.study.phase is Phase.ENDING, "as ever: the trials are the reason"
 
 
-def test_code_that_fails_on_every_node_blames_none_and_ends_the_study() -> None:
+def test_code_that_fails_on_every_node_blames_none_and_ends_the_study():
     on = Nodes("one", "two")
     for node in ("one", "two", "one"):
         on.fails(node, 1.0)
@@ -97,7 +97,7 @@ def test_code_that_fails_on_every_node_blames_none_and_ends_the_study() -> None:
     assert on.study.phase is Phase.ENDING
 
 
-def test_lost_workers_of_a_node_that_is_set_aside_count_against_no_trial() -> None:
+def test_lost_workers_of_a_node_that_is_set_aside_count_against_no_trial():
     on = Nodes("good", "bad")
     lost = {on.is_lost("bad", float(second)) for second in range(1, IN_A_ROW + 1)}
     assert len(on.avoided) == 1
@@ -105,7 +105,7 @@ def test_lost_workers_of_a_node_that_is_set_aside_count_against_no_trial() -> No
     assert all(trials[number].forgiven == len(trials[number].attempts) for number in lost)
 
 
-def test_what_a_configuration_is_to_blame_for_is_held_against_no_node() -> None:
+def test_what_a_configuration_is_to_blame_for_is_held_against_no_node():
     on = Nodes("good", "bad")
     for _ in range(IN_A_ROW + 1):
         on.fails("bad", 1.0, ErrorKind.OUT_OF_MEMORY)

@@ -36,9 +36,7 @@ def plunge(last: float = math.nan, **changes: Any) -> History:
     "pruner", ["promotion", "none", {"kind": "median", "n_startup_trials": 1}, "hyperband"]
 )
 @pytest.mark.parametrize("sampler", ["curve_gp", "tpe"])
-def test_a_trial_that_diverges_in_the_end_has_failed_and_is_never_handed_out(
-    last: float, pruner: Any, sampler: str
-) -> None:
+def test_a_trial_that_diverges_in_the_end_has_failed_and_is_never_handed_out(last, pruner, sampler):
     budget = budget_of(20)
     history = plunge(last, search=search_by(sampler, pruner), budget=budget)
     reached = [trial for trial in history.trials if 8.0 in trial.reports]
@@ -55,7 +53,7 @@ def test_a_trial_that_diverges_in_the_end_has_failed_and_is_never_handed_out(
     assert best.params["x"] < 0.7
 
 
-def test_it_is_so_for_each_of_several_objectives() -> None:
+def test_it_is_so_for_each_of_several_objectives():
     objectives = [
         {"metric": "loss", "direction": "minimize"},
         {"metric": "speed", "direction": "maximize"},
@@ -71,7 +69,7 @@ def test_it_is_so_for_each_of_several_objectives() -> None:
     assert trial.error_text == "speed became nan at 0.75, after finite values"
 
 
-def test_a_metric_that_is_not_known_at_first_may_be_so() -> None:
+def test_a_metric_that_is_not_known_at_first_may_be_so():
     study = brain(spec_with())
     study.begin(0.0)
     study.on_event(ev.SlotUp("w0", "node", "cpu", 1.0), 0.0)
@@ -81,7 +79,7 @@ def test_a_metric_that_is_not_known_at_first_may_be_so() -> None:
     assert study.history.trials[0].state is State.RUNNING
 
 
-def test_a_driver_that_takes_the_study_up_judges_as_the_one_before() -> None:
+def test_a_driver_that_takes_the_study_up_judges_as_the_one_before():
     spec = spec_with(budget=budget_of(30))
     simulation = Simulation(spec, curves=Plunging())
     for _ in range(200):

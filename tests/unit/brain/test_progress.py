@@ -33,7 +33,7 @@ def begun(**resources: str) -> Study:
     return study
 
 
-def test_a_trial_that_could_not_save_goes_on_once_there_may_be_room() -> None:
+def test_a_trial_that_could_not_save_goes_on_once_there_may_be_room():
     study = begun()
     study.on_event(FULL, 1.0)
     trial = study.history.trials[0]
@@ -60,7 +60,7 @@ def fill_for(study: Study, seconds: float, saving: bool) -> float:
     return now
 
 
-def test_a_disk_that_stays_full_interrupts_the_study_resumably() -> None:
+def test_a_disk_that_stays_full_interrupts_the_study_resumably():
     study = begun()
     now = fill_for(study, 2 * PATIENCE_S, saving=False)
     assert study.finished
@@ -72,16 +72,14 @@ def test_a_disk_that_stays_full_interrupts_the_study_resumably() -> None:
     assert study.history.trials[0].state is State.QUEUED
 
 
-def test_a_disk_that_has_room_now_and_then_interrupts_nothing() -> None:
+def test_a_disk_that_has_room_now_and_then_interrupts_nothing():
     study = begun()
     fill_for(study, 2 * PATIENCE_S, saving=True)
     assert not study.finished
 
 
 @pytest.mark.parametrize(("patience", "seconds"), [("40s", 40.0), ("2h", 7200.0)])
-def test_the_study_file_says_how_long_a_full_disk_is_waited_for(
-    patience: str, seconds: float
-) -> None:
+def test_the_study_file_says_how_long_a_full_disk_is_waited_for(patience, seconds):
     ended = fill_for(begun(disk_patience=patience), 2 * seconds, saving=False)
     assert seconds < ended <= seconds + 3 * DISK_PAUSE_S
 
@@ -94,14 +92,12 @@ def test_the_study_file_says_how_long_a_full_disk_is_waited_for(
         RuntimeError("I/O error: No space left on device (os error 28)"),
     ],
 )
-def test_a_full_disk_is_told_from_other_errors(error: Exception) -> None:
+def test_a_full_disk_is_told_from_other_errors(error):
     assert failure_of(error).kind == ErrorKind.DISK_FULL
     assert failure_of(OSError(errno.EACCES, "no")).kind == "error"
 
 
-def test_a_writer_that_does_not_say_so_is_asked_about_the_disk(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_writer_that_does_not_say_so_is_asked_about_the_disk(tmp_path, monkeypatch):
     usage = namedtuple("usage", "total used free")
 
     def fill(folder: Path) -> None:

@@ -41,14 +41,14 @@ def kept(*trials: Trial) -> list[int]:
     return [trial.number for trial in trials if trial.checkpoint is not None]
 
 
-def test_failed_trials_and_repeats_keep_nothing() -> None:
+def test_failed_trials_and_repeats_keep_nothing():
     repeat = Trial(1, State.COMPLETE, {}, value=0.1, role=Role.CONFIRM, repeats=0)
     assert kept(
         Trial(0, State.COMPLETE, {}, value=0.2), repeat, Trial(2, State.FAILED, {}, value=0.1)
     ) == [0]
 
 
-def test_the_best_that_ended_keep_theirs_and_the_surpassed_do_not() -> None:
+def test_the_best_that_ended_keep_theirs_and_the_surpassed_do_not():
     ended = [
         Trial(n, State.COMPLETE if n % 2 else State.PRUNED, {}, value=n / 100)
         for n in range(BEST + 5)
@@ -56,7 +56,7 @@ def test_the_best_that_ended_keep_theirs_and_the_surpassed_do_not() -> None:
     assert kept(*ended) == list(range(BEST))
 
 
-def test_those_of_which_most_is_expected_keep_theirs_and_not_the_lucky() -> None:
+def test_those_of_which_most_is_expected_keep_theirs_and_not_the_lucky():
     lucky = [
         Trial(n, State.PRUNED, {}, value=0.1, expected=0.9, expected_deviation=0.1)
         for n in range(5)
@@ -68,14 +68,14 @@ def test_those_of_which_most_is_expected_keep_theirs_and_not_the_lucky() -> None
     assert kept(*lucky, *ended) == list(range(5, BEST + 5))
 
 
-def test_of_equal_trials_the_one_that_is_shown_as_the_best_keeps_its_checkpoint() -> None:
+def test_of_equal_trials_the_one_that_is_shown_as_the_best_keeps_its_checkpoint():
     ended = [Trial(n, State.PRUNED, {}, value=0.5, resource=1.0 + n / 100) for n in range(BEST + 5)]
     complete = Trial(BEST + 5, State.COMPLETE, {}, value=0.5, resource=9.0)
     best = [ranked.trial.number for ranked in rank([*ended, complete], "minimize")]
     assert kept(*ended, complete) == sorted(best[:BEST])
 
 
-def test_what_may_come_back_keeps_its_checkpoint() -> None:
+def test_what_may_come_back_keeps_its_checkpoint():
     left = Trial(BEST + 1, State.PAUSED, {}, value=9.0)
     left.left_as = left.state
     left.state = State.PRUNED
@@ -83,7 +83,7 @@ def test_what_may_come_back_keeps_its_checkpoint() -> None:
     assert kept(*others, left) == [*range(BEST), BEST + 1]
 
 
-def test_so_many_wait_and_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_so_many_wait_and_no_more(monkeypatch):
     monkeypatch.setattr(retention, "WAITING", 5)
     study = Simulation(spec_with(budget=budget_of(60)))
     most = 0
@@ -148,12 +148,12 @@ def over_and_waiting() -> list[Trial]:
     ],
 )
 def test_losers_that_ended_make_room_first_then_the_worst_that_wait_and_never_the_best(
-    max_gb: float, kept: list[int]
-) -> None:
+    max_gb, kept
+):
     assert under_limit(max_gb, *over_and_waiting())[0] == kept
 
 
-def test_what_is_dropped_for_room_is_a_decision_and_who_waited_for_it_is_pruned() -> None:
+def test_what_is_dropped_for_room_is_a_decision_and_who_waited_for_it_is_pruned():
     trials = over_and_waiting()
     _, decisions = under_limit(2.0, *trials)
     dropped = [decision for decision in decisions if decision.kind == "drop"]
@@ -165,7 +165,7 @@ def test_what_is_dropped_for_room_is_a_decision_and_who_waited_for_it_is_pruned(
     assert trials[1].state is State.COMPLETE
 
 
-def test_what_runs_or_is_next_is_never_dropped_and_each_that_runs_counts_as_the_largest() -> None:
+def test_what_runs_or_is_next_is_never_dropped_and_each_that_runs_counts_as_the_largest():
     def running(number: int) -> Trial:
         attempt = Attempt(number, 1, "w", 0.0)
         return Trial(number, State.RUNNING, {"x": 0.5}, value=9.0, attempts=[attempt])
@@ -204,7 +204,7 @@ def test_what_runs_or_is_next_is_never_dropped_and_each_that_runs_counts_as_the_
     assert [trial.number for trial, _ in dropped] == [4], "4 GB run, and the others take 1.25 GB"
 
 
-def test_the_best_after_its_repeats_is_never_dropped() -> None:
+def test_the_best_after_its_repeats_is_never_dropped():
     lucky, steady = (
         Trial(n, State.COMPLETE, {"x": 0.5}, value=value) for n, value in ((0, 0.1), (1, 0.2))
     )
@@ -217,7 +217,7 @@ def test_the_best_after_its_repeats_is_never_dropped() -> None:
     assert numbers == [1]
 
 
-def test_those_that_a_study_ended_without_are_dropped_after_losers() -> None:
+def test_those_that_a_study_ended_without_are_dropped_after_losers():
     trials = over_and_waiting()
     trials[4].left_as = trials[4].state
     trials[4].state = State.PRUNED
@@ -228,7 +228,7 @@ def test_those_that_a_study_ended_without_are_dropped_after_losers() -> None:
     assert under_limit(2.0, *trials)[0] == [3, 5]
 
 
-def test_of_several_objectives_nothing_that_nothing_beats_is_dropped() -> None:
+def test_of_several_objectives_nothing_that_nothing_beats_is_dropped():
     directions = [{"metric": metric, "direction": "minimize"} for metric in ("loss", "size")]
     spec = spec_with(checkpoints={"max_gb": 0.1}, objective=directions, search=search_by())
     history = history_for(spec)
@@ -239,7 +239,7 @@ def test_of_several_objectives_nothing_that_nothing_beats_is_dropped() -> None:
     assert [trial.number for trial, _ in Retention(spec, history).drop()] == [3]
 
 
-def test_without_a_limit_nothing_makes_room() -> None:
+def test_without_a_limit_nothing_makes_room():
     spec = spec_with()
     history = history_for(spec)
     trial = Trial(0, State.PAUSED, {}, value=1.0, checkpoint="somewhere", checkpoint_bytes=10**15)
@@ -247,9 +247,7 @@ def test_without_a_limit_nothing_makes_room() -> None:
     assert Retention(spec, history).drop() == []
 
 
-def test_a_whole_study_stays_below_its_limit(
-    caplog: pytest.LogCaptureFixture, tmp_path: Path
-) -> None:
+def test_a_whole_study_stays_below_its_limit(caplog, tmp_path):
     """Every event tells sizes, as a worker's do: a gigabyte while it trains, half of that while it
     waits."""
     spec = spec_with(budget=budget_of(60), checkpoints={"max_gb": 8})
@@ -312,12 +310,12 @@ def home(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     return folder
 
 
-def test_files_of_trials_that_keep_nothing_are_removed_and_others_stay(home: str) -> None:
+def test_files_of_trials_that_keep_nothing_are_removed_and_others_stay(home):
     swept(home, watch=[ended(3), ended(4, checkpoint="kept")])
     assert trials_in(home) == [4]
 
 
-def test_what_a_trial_has_written_into_its_working_directory_stays(tmp_path: Path) -> None:
+def test_what_a_trial_has_written_into_its_working_directory_stays(tmp_path):
     filled(str(tmp_path), 3, 4)
     StudyFolder(OURS, str(tmp_path)).claim()
     kept, empty = tmp_path / trial_folder(3), tmp_path / trial_folder(5)
@@ -333,15 +331,13 @@ def test_what_a_trial_has_written_into_its_working_directory_stays(tmp_path: Pat
     assert trials_in(str(tmp_path)) == [3]
 
 
-def test_what_a_driver_that_died_had_not_removed_the_next_one_does(home: str) -> None:
+def test_what_a_driver_that_died_had_not_removed_the_next_one_does(home):
     swept(home, begin=[ended(3)])
     assert trials_in(home) == [4]
 
 
 @pytest.mark.parametrize("mark", [None, Mark("plain", "another")])
-def test_a_folder_without_the_studys_mark_is_never_touched(
-    tmp_path: Path, mark: Mark | None
-) -> None:
+def test_a_folder_without_the_studys_mark_is_never_touched(tmp_path, mark):
     folder = str(tmp_path / "shared")
     filled(folder, 3, 4)
     if mark is not None:
@@ -395,9 +391,7 @@ def troubled() -> Iterator[str]:
     TroubledStore.refuses.clear()
 
 
-def test_what_a_store_does_not_remove_stops_nothing_and_goes_with_the_next_driver(
-    troubled: str, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_what_a_store_does_not_remove_stops_nothing_and_goes_with_the_next_driver(troubled, caplog):
     TroubledStore.refuses.add("rm trial-00003")
     swept(troubled, watch=[ended(3), ended(4)])
     assert trials_in(troubled) == [3, 5]
@@ -408,7 +402,7 @@ def test_what_a_store_does_not_remove_stops_nothing_and_goes_with_the_next_drive
     assert trials_in(troubled) == [5]
 
 
-def test_a_resume_asks_the_store_once_for_all_that_went_before(troubled: str) -> None:
+def test_a_resume_asks_the_store_once_for_all_that_went_before(troubled):
     gone = [ended(number) for number in range(1000) if number not in (4, 5)]
     swept(troubled, begin=gone)
     assert trials_in(troubled) == [4, 5]
@@ -423,9 +417,7 @@ def test_a_resume_asks_the_store_once_for_all_that_went_before(troubled: str) ->
 # several objectives
 
 
-def test_with_several_objectives_the_front_is_kept_first_and_no_more_than_so_many(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_with_several_objectives_the_front_is_kept_first_and_no_more_than_so_many(monkeypatch):
     monkeypatch.setattr(retention, "FRONT", 8)
     spec = spec_with(
         objective=[
@@ -452,7 +444,7 @@ def test_with_several_objectives_the_front_is_kept_first_and_no_more_than_so_man
     assert set(kept) - set(range(54, 60)) == {48, 53}, "the ends of the second front"
 
 
-def test_of_a_front_that_is_too_large_its_breadth_is_kept() -> None:
+def test_of_a_front_that_is_too_large_its_breadth_is_kept():
     line = [
         Trial(n, State.COMPLETE, {}, value=float(n), values=[float(n), -float(n)])
         for n in range(101)
@@ -461,9 +453,7 @@ def test_of_a_front_that_is_too_large_its_breadth_is_kept() -> None:
     assert chosen == [0, 100]
 
 
-def test_trials_that_keep_the_limits_stand_before_those_that_do_not_and_unmeasured_ones_last() -> (
-    None
-):
+def test_trials_that_keep_the_limits_stand_before_those_that_do_not_and_unmeasured_ones_last():
     over = Trial(
         0,
         State.COMPLETE,

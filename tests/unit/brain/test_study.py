@@ -48,14 +48,14 @@ def report(command: ev.Command, resource: float, loss: float = 0.5, **more: Any)
     )
 
 
-def test_a_free_slot_is_given_a_new_trial_up_to_its_first_rung() -> None:
+def test_a_free_slot_is_given_a_new_trial_up_to_its_first_rung():
     (launch,) = begun(brain(spec_with()))
     assert isinstance(launch, ev.Launch)
     assert (launch.trial, launch.attempt, launch.slot, launch.until) == (0, 1, "s0", 1.0)
     assert 0 <= launch.params["x"] <= 1
 
 
-def test_a_trial_pauses_at_a_rung_and_its_slot_takes_the_next_one() -> None:
+def test_a_trial_pauses_at_a_rung_and_its_slot_takes_the_next_one():
     study = brain(spec_with())
     (launch,) = begun(study)
     assert study.on_event(report(launch, 1.0), 5.0) == [ev.Stop(0, 1)]
@@ -73,7 +73,7 @@ def saved(command: ev.Command, resource: float, best: str, **more: Any) -> ev.Re
     return report(command, resource, best=best, held=Held(now=1000, waiting=130, ended=30), **more)
 
 
-def test_a_trial_that_waits_names_what_it_continues_from_and_its_best() -> None:
+def test_a_trial_that_waits_names_what_it_continues_from_and_its_best():
     study = brain(spec_with())
     (launch,) = begun(study)
     study.on_event(saved(launch, 1.0, "best"), 5.0)
@@ -82,7 +82,7 @@ def test_a_trial_that_waits_names_what_it_continues_from_and_its_best() -> None:
     assert trial.checkpoint_bytes == 130
 
 
-def test_a_trial_pruned_for_good_names_its_best_alone_and_one_that_trains_all_it_holds() -> None:
+def test_a_trial_pruned_for_good_names_its_best_alone_and_one_that_trains_all_it_holds():
     study = brain(
         spec_with(search={"sampler": "random", "pruner": {"kind": "threshold", "upper": 0.9}})
     )
@@ -95,7 +95,7 @@ def test_a_trial_pruned_for_good_names_its_best_alone_and_one_that_trains_all_it
     assert trial.checkpoint_bytes == 30
 
 
-def test_what_was_being_written_when_a_trial_was_pruned_counts_once_it_is_whole() -> None:
+def test_what_was_being_written_when_a_trial_was_pruned_counts_once_it_is_whole():
     study = brain(
         spec_with(search={"sampler": "random", "pruner": {"kind": "threshold", "lower": 0.4}})
     )
@@ -112,7 +112,7 @@ def test_what_was_being_written_when_a_trial_was_pruned_counts_once_it_is_whole(
     assert trial.checkpoint == "at-2", "no such attempt"
 
 
-def test_a_late_word_brings_nothing_back_that_was_given_up() -> None:
+def test_a_late_word_brings_nothing_back_that_was_given_up():
     study = brain(
         spec_with(search={"sampler": "random", "pruner": {"kind": "threshold", "lower": 0.4}})
     )
@@ -124,7 +124,7 @@ def test_a_late_word_brings_nothing_back_that_was_given_up() -> None:
     assert (trial.checkpoint, trial.best_checkpoint, trial.checkpoint_bytes) == (None, None, None)
 
 
-def test_a_promoted_trial_continues_from_its_checkpoint_as_a_new_attempt() -> None:
+def test_a_promoted_trial_continues_from_its_checkpoint_as_a_new_attempt():
     study = brain(spec_with())
     commands = begun(study)
     for loss in (0.1, 0.5, 0.6):
@@ -136,7 +136,7 @@ def test_a_promoted_trial_continues_from_its_checkpoint_as_a_new_attempt() -> No
     assert promoted.until == 3.0
 
 
-def test_a_trial_goes_on_computing_as_its_first_attempt_did() -> None:
+def test_a_trial_goes_on_computing_as_its_first_attempt_did():
     study = brain(spec_with())
     commands = begun(study)
     assert commands[0].arithmetic is None
@@ -153,7 +153,7 @@ def test_a_trial_goes_on_computing_as_its_first_attempt_did() -> None:
     assert second.arithmetic == {"threads": 1, "device": "another"}
 
 
-def test_a_report_that_passes_two_rungs_waits_at_neither_where_it_goes_on() -> None:
+def test_a_report_that_passes_two_rungs_waits_at_neither_where_it_goes_on():
     study = brain(spec_with(budget=budget_of(40)))
     first, second = begun(study, slots=2)
     for loss in (0.1, 0.2, 0.3):  # what pauses at the first rung is better there than what follows
@@ -174,7 +174,7 @@ def test_a_report_that_passes_two_rungs_waits_at_neither_where_it_goes_on() -> N
         assert second.trial != 0, "a trial that runs is not promoted"
 
 
-def test_a_trial_that_reports_rarely_pauses_and_comes_back_once() -> None:
+def test_a_trial_that_reports_rarely_pauses_and_comes_back_once():
     study = brain(spec_with())
     commands = begun(study)
     for loss in (0.1, 0.5, 0.6):
@@ -186,7 +186,7 @@ def test_a_trial_that_reports_rarely_pauses_and_comes_back_once() -> None:
     assert (promoted.trial, promoted.attempt, promoted.until) == (0, 2, 9.0)
 
 
-def test_a_trial_among_the_best_at_a_rung_goes_on_at_once() -> None:
+def test_a_trial_among_the_best_at_a_rung_goes_on_at_once():
     study = brain(spec_with())
     commands = begun(study)
     for loss in (0.5, 0.6):
@@ -195,7 +195,7 @@ def test_a_trial_among_the_best_at_a_rung_goes_on_at_once() -> None:
     assert study.on_event(report(commands[0], 1.0, 0.1), 2.0) == [ev.Advance(2, 1, 3.0)]
 
 
-def test_word_from_an_attempt_that_is_not_current_is_dropped() -> None:
+def test_word_from_an_attempt_that_is_not_current_is_dropped():
     study = brain(spec_with())
     (launch,) = begun(study)
     study.on_event(ev.Lost(0, 1, "its node died"), 1.0)
@@ -207,7 +207,7 @@ def test_word_from_an_attempt_that_is_not_current_is_dropped() -> None:
     assert not study.history.drain()
 
 
-def test_a_lost_worker_costs_one_attempt_and_the_trial_is_the_next_to_run() -> None:
+def test_a_lost_worker_costs_one_attempt_and_the_trial_is_the_next_to_run():
     study = brain(spec_with(**NO_PRUNING))
     (launch,) = begun(study)
     study.on_event(report(launch, 1.0), 1.0)
@@ -219,7 +219,7 @@ def test_a_lost_worker_costs_one_attempt_and_the_trial_is_the_next_to_run() -> N
     assert (again.trial, again.attempt, again.slot, again.resume_from) == (0, 2, "s1", "at-1")
 
 
-def test_a_trial_that_loses_too_many_workers_fails_as_lost() -> None:
+def test_a_trial_that_loses_too_many_workers_fails_as_lost():
     study = brain(spec_with(resources={"retries": 1}))
     commands = begun(study)
     for attempt in (1, 2):
@@ -234,7 +234,7 @@ def test_a_trial_that_loses_too_many_workers_fails_as_lost() -> None:
 @pytest.mark.parametrize(
     "kind", [ErrorKind.DIVERGED, ErrorKind.OUT_OF_MEMORY, ErrorKind.TIMEOUT, ErrorKind.ERROR]
 )
-def test_a_failure_is_recorded_with_its_reason_and_the_study_goes_on(kind: ErrorKind) -> None:
+def test_a_failure_is_recorded_with_its_reason_and_the_study_goes_on(kind):
     study = brain(spec_with())
     begun(study)
     study.on_event(ev.Failed(0, 1, kind, "what happened"), 1.0)
@@ -253,9 +253,7 @@ def test_a_failure_is_recorded_with_its_reason_and_the_study_goes_on(kind: Error
         (None, "no report for"),
     ],
 )
-def test_a_trial_trained_in_full_is_complete_however_it_ends_after_that(
-    event: ev.Event | None, why: str
-) -> None:
+def test_a_trial_trained_in_full_is_complete_however_it_ends_after_that(event, why):
     study = brain(spec_with(**NO_PRUNING))
     (launch,) = begun(study)
     assert study.on_event(report(launch, 9.0), 1.0) == []
@@ -277,7 +275,7 @@ def test_a_trial_trained_in_full_is_complete_however_it_ends_after_that(
     assert why in finish.why
 
 
-def test_a_target_is_reached_and_its_trial_goes_on_to_its_end() -> None:
+def test_a_target_is_reached_and_its_trial_goes_on_to_its_end():
     budget = {**PLAIN["budget"], "target": 0.6}
     study = brain(spec_with(budget=budget, **NO_PRUNING))
     commands = begun(study, slots=2)
@@ -287,7 +285,7 @@ def test_a_target_is_reached_and_its_trial_goes_on_to_its_end() -> None:
     assert study.history.trials[0].state is State.COMPLETE
 
 
-def test_a_study_whose_trials_all_fail_the_same_way_stops_early_and_says_so() -> None:
+def test_a_study_whose_trials_all_fail_the_same_way_stops_early_and_says_so():
     study = brain(spec_with())
     begun(study)
     for number in range(3):
@@ -307,7 +305,7 @@ def test_a_study_whose_trials_all_fail_the_same_way_stops_early_and_says_so() ->
     assert len(study.history.trials) == 3
 
 
-def test_failures_after_a_success_do_not_stop_the_study() -> None:
+def test_failures_after_a_success_do_not_stop_the_study():
     study = brain(spec_with())
     (launch,) = begun(study)
     study.on_event(report(launch, 1.0), 1.0)
@@ -318,7 +316,7 @@ def test_failures_after_a_success_do_not_stop_the_study() -> None:
     assert not study.finished
 
 
-def test_a_study_that_has_worked_is_not_given_up_after_a_resume() -> None:
+def test_a_study_that_has_worked_is_not_given_up_after_a_resume():
     spec = spec_with(budget=budget_of(20))
     study = brain(spec)
     (launch,) = begun(study)
@@ -339,7 +337,7 @@ def test_a_study_that_has_worked_is_not_given_up_after_a_resume() -> None:
     assert again.history.trials[0].state is State.PAUSED
 
 
-def test_a_study_that_gave_up_and_is_resumed_gives_its_trials_their_turn() -> None:
+def test_a_study_that_gave_up_and_is_resumed_gives_its_trials_their_turn():
     spec = spec_with(enqueue=[{"x": 0.125}, {"x": 0.5}], **NO_PRUNING)
     study = brain(spec, defaults={"x": 0.25})
     commands = begun(study, slots=4)
@@ -357,7 +355,7 @@ def test_a_study_that_gave_up_and_is_resumed_gives_its_trials_their_turn() -> No
     assert all(trial.error_kind is None and trial.error_text is None for trial in trials)
 
 
-def test_workers_lost_before_a_study_gave_up_count_against_no_trial_that_runs_again() -> None:
+def test_workers_lost_before_a_study_gave_up_count_against_no_trial_that_runs_again():
     spec = spec_with(resources={"retries": 1}, **NO_PRUNING)
     gave_up = Simulation(spec, workers=1, losses=tuple(n + 0.5 for n in range(6))).run().history
     assert gave_up.study.state is StudyState.FAILED
@@ -375,7 +373,7 @@ def test_workers_lost_before_a_study_gave_up_count_against_no_trial_that_runs_ag
         ]
 
 
-def test_what_a_configuration_failed_of_stays_failed_when_its_study_gave_up() -> None:
+def test_what_a_configuration_failed_of_stays_failed_when_its_study_gave_up():
     spec = spec_with(budget=budget_of(2))
     study = brain(spec)
     for launch, kind in zip(
@@ -388,7 +386,7 @@ def test_what_a_configuration_failed_of_stays_failed_when_its_study_gave_up() ->
     assert [trial.state for trial in study.history.trials] == [State.FAILED, State.QUEUED]
 
 
-def test_a_report_without_the_objective_fails_the_trial_and_names_what_it_has() -> None:
+def test_a_report_without_the_objective_fails_the_trial_and_names_what_it_has():
     study = brain(spec_with())
     begun(study)
     commands = study.on_event(ev.Reported(0, 1, 1.0, {"accuracy": 0.5, "f1": 0.4}), 1.0)
@@ -396,7 +394,7 @@ def test_a_report_without_the_objective_fails_the_trial_and_names_what_it_has() 
     assert study.history.trials[0].error_text == "the report at 1 has no loss; it has accuracy, f1"
 
 
-def test_a_report_of_nothing_and_one_of_too_much_are_told_in_a_line() -> None:
+def test_a_report_of_nothing_and_one_of_too_much_are_told_in_a_line():
     spec = spec_with()
     nothing = ev.Reported(0, 1, 1.0, {})
     assert lacking(spec, nothing) == "the report at 1 has no loss; it has no metric at all"
@@ -406,7 +404,7 @@ def test_a_report_of_nothing_and_one_of_too_much_are_told_in_a_line() -> None:
     assert text.endswith("m00019 and 9980 more")
 
 
-def test_a_value_that_is_not_finite_is_reported_as_none_and_ends_as_diverged() -> None:
+def test_a_value_that_is_not_finite_is_reported_as_none_and_ends_as_diverged():
     study = brain(spec_with(**NO_PRUNING))
     (launch,) = begun(study)
     study.on_event(report(launch, 9.0, math.nan), 1.0)
@@ -416,7 +414,7 @@ def test_a_value_that_is_not_finite_is_reported_as_none_and_ends_as_diverged() -
     assert (trial.state, trial.error_kind) == (State.FAILED, "diverged")
 
 
-def test_a_hung_trial_is_failed_at_its_deadline_and_told_to_stop() -> None:
+def test_a_hung_trial_is_failed_at_its_deadline_and_told_to_stop():
     study = brain(spec_with(resources={"report_deadline": "60s"}))
     begun(study)
     assert study.on_tick(59.0) == []
@@ -429,7 +427,7 @@ def test_a_hung_trial_is_failed_at_its_deadline_and_told_to_stop() -> None:
     assert study.on_tick(70.0)[0].trial == 1
 
 
-def test_the_defaults_are_tried_first_and_in_full() -> None:
+def test_the_defaults_are_tried_first_and_in_full():
     study = brain(spec_with(), defaults={"x": 0.25})
     (launch,) = begun(study)
     assert launch.params == {"x": 0.25}
@@ -437,13 +435,13 @@ def test_the_defaults_are_tried_first_and_in_full() -> None:
     assert study.history.trials[0].role is Role.DEFAULT
 
 
-def test_what_is_enqueued_comes_before_what_is_drawn() -> None:
+def test_what_is_enqueued_comes_before_what_is_drawn():
     study = brain(spec_with(enqueue=[{"x": 0.125}, {"x": 0.5}]))
     first, second = begun(study, slots=2)
     assert (first.params, second.params) == ({"x": 0.125}, {"x": 0.5})
 
 
-def test_the_target_ends_the_study() -> None:
+def test_the_target_ends_the_study():
     study = brain(spec_with(budget=budget_of(50, target=0.2)))
     first, _ = begun(study, slots=2)
     study.on_event(report(first, 1.0, 0.15), 1.0)
@@ -453,7 +451,7 @@ def test_the_target_ends_the_study() -> None:
     assert study.reason == "trial 0 reached the target with 0.15"
 
 
-def test_an_interrupted_study_saves_what_runs_and_can_be_taken_up_again() -> None:
+def test_an_interrupted_study_saves_what_runs_and_can_be_taken_up_again():
     spec = spec_with(**NO_PRUNING)
     study = brain(spec)
     begun(study, slots=2)
@@ -473,7 +471,7 @@ def test_an_interrupted_study_saves_what_runs_and_can_be_taken_up_again() -> Non
     assert (launch.trial, launch.attempt, launch.resume_from) == (0, 2, "mid")
 
 
-def test_a_study_ends_when_its_wall_clock_time_is_used_over_all_its_drivers() -> None:
+def test_a_study_ends_when_its_wall_clock_time_is_used_over_all_its_drivers():
     spec = spec_with(budget=budget_of(wall_clock="100s"))
     history = history_for(spec)
     history.study.active_seconds = 70.0
@@ -485,13 +483,13 @@ def test_a_study_ends_when_its_wall_clock_time_is_used_over_all_its_drivers() ->
     assert study.finished
 
 
-def test_the_best_of_each_rung_ends_in_full_even_in_a_small_study() -> None:
+def test_the_best_of_each_rung_ends_in_full_even_in_a_small_study():
     for trials in (1, 2, 4):
         done = Simulation(spec_with(budget=budget_of(trials))).run()
         assert any(t.state is State.COMPLETE for t in done.history.trials), trials
 
 
-def test_leading_configurations_are_confirmed_on_fresh_seeds() -> None:
+def test_leading_configurations_are_confirmed_on_fresh_seeds():
     budget = budget_of(20)
     spec = spec_with(budget=budget, search={"sampler": "random", "confirm": {"top": 2, "seeds": 3}})
     done = Simulation(spec).run()
@@ -515,15 +513,8 @@ def test_leading_configurations_are_confirmed_on_fresh_seeds() -> None:
 def stories(draw: st.DrawFn) -> list[tuple[str, int, int, float]]:
     """Arbitrary events: also late, repeated, contradictory and impossible ones."""
     kinds = [
-        "report",
-        "finish",
-        "stop",
-        "fail",
-        "lose",
-        "slot up",
-        "slot down",
-        "tick",
-        "interrupt",
+        *("report", "finish", "stop", "fail", "lose"),
+        *("slot up", "slot down", "tick", "interrupt"),
     ]
     event = st.tuples(
         st.sampled_from(kinds),
@@ -554,9 +545,7 @@ def told(study: Study, kind: str, trial: int, attempt: int, amount: float, now: 
 
 @given(stories(), st.sampled_from(["promotion", "none", "median"]))
 @settings(max_examples=examples(150))
-def test_no_story_leaves_a_terminal_state_or_makes_an_illegal_move(
-    story: list[tuple[str, int, int, float]], pruner: str
-) -> None:
+def test_no_story_leaves_a_terminal_state_or_makes_an_illegal_move(story, pruner):
     study = brain(spec_with(search=search_by(pruner=pruner)))
     begun(study)
     before: dict[int, State] = {}
@@ -572,7 +561,7 @@ def test_no_story_leaves_a_terminal_state_or_makes_an_illegal_move(
             assert math.isclose(t.gpu_seconds, sum(a.gpu_seconds for a in t.attempts))
 
 
-def test_the_same_study_simulated_twice_makes_the_same_decisions() -> None:
+def test_the_same_study_simulated_twice_makes_the_same_decisions():
     spec = spec_with(search={"sampler": "tpe"}, budget=budget_of(30))
     first, second = (Simulation(spec, workers=4).run() for _ in range(2))
     decisions = [[d for c in run.written for d in c.decisions] for run in (first, second)]
@@ -581,9 +570,7 @@ def test_the_same_study_simulated_twice_makes_the_same_decisions() -> None:
 
 @pytest.mark.parametrize("sampler", ["tpe", "random", "qmc", "gp", "nsgaii"])
 @pytest.mark.parametrize("cut", [7, 25])
-def test_a_study_cut_at_any_tick_and_taken_up_again_proposes_what_it_would_have(
-    sampler: str, cut: int
-) -> None:
+def test_a_study_cut_at_any_tick_and_taken_up_again_proposes_what_it_would_have(sampler, cut):
     pytest.importorskip("torch") if sampler == "gp" else None
     spec = spec_with(search={"sampler": sampler}, budget=budget_of(20))
     whole = Simulation(spec, workers=1).run()

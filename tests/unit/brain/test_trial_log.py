@@ -25,10 +25,12 @@ def paused(expected: float | None = None, deviation: float | None = None) -> Tri
     return Trial(0, State.PAUSED, {}, value=0.5, expected=expected, expected_deviation=deviation)
 
 
-def test_an_expectation_is_written_where_it_is_new() -> None:
+def test_an_expectation_is_written_where_it_is_new_and_may_have_no_known_deviation():
     trial = paused()
     assert expecting(trial, 0.4, 0.1)
     assert (trial.expected, trial.expected_deviation) == (0.4, 0.1)
+    assert expecting(trial, 0.4, math.inf)
+    assert (trial.expected, trial.expected_deviation) == (0.4, None)
 
 
 @pytest.mark.parametrize(
@@ -44,16 +46,14 @@ def test_an_expectation_is_written_where_it_is_new() -> None:
         (None, None, True),
     ],
 )
-def test_only_a_change_of_more_than_a_millionth_is_written(
-    value: float | None, deviation: float | None, is_written: bool
-) -> None:
+def test_only_a_change_of_more_than_a_millionth_is_written(value, deviation, is_written):
     trial = paused(0.4, 0.1)
     assert expecting(trial, value, deviation) is is_written
     stands = (value, deviation) if is_written else (0.4, 0.1)
     assert (trial.expected, trial.expected_deviation) == stands
 
 
-def test_small_changes_do_not_add_up_unseen() -> None:
+def test_small_changes_do_not_add_up_unseen():
     trial, value = paused(1.0, 0.1), 1.0
     written = 0
     for _ in range(100):
@@ -64,20 +64,14 @@ def test_small_changes_do_not_add_up_unseen() -> None:
 
 
 @pytest.mark.parametrize("value", [None, math.nan, math.inf, -math.inf])
-def test_what_is_not_finite_is_not_expected(value: float | None) -> None:
+def test_what_is_not_finite_is_not_expected(value):
     trial = paused(0.4, 0.1)
     assert expecting(trial, value, 0.1)
     assert (trial.expected, trial.expected_deviation) == (None, None)
     assert not expecting(trial, value, 0.1)
 
 
-def test_an_expectation_may_have_no_known_deviation() -> None:
-    trial = paused()
-    assert expecting(trial, 0.4, math.inf)
-    assert (trial.expected, trial.expected_deviation) == (0.4, None)
-
-
-def test_what_a_trial_notes_is_its_own() -> None:
+def test_what_a_trial_notes_is_its_own():
     first, second = Trial(0, State.RUNNING, {}), Trial(1, State.RUNNING, {})
     log = TrialLog(History(StudyRecord(1, "s", ""), [first, second]))
     log.note(first, Noted(0, 1, {"team": "vision"}, {"size": 2.0}, {}))

@@ -40,13 +40,8 @@ def study_file(tmp_path: Path) -> Path:
 
 @pytest.mark.parametrize(("warm_start", "told"), [("[old]", ["old"]), ("auto", [])])
 def test_it_is_evidence_of_a_warm_start(
-    warm_start: str,
-    told: list[str],
-    table: Path,
-    study_file: Path,
-    sqlite_url: str,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+    warm_start, told, table, study_file, sqlite_url, monkeypatch
+):
     monkeypatch.chdir(study_file.parent)
     imported(sqlite_url, table, *OPTIONS)
     spec = parse(f"{NEW}search: {{warm_start: {warm_start}}}\n", base=study_file.parent)
@@ -57,9 +52,7 @@ def test_it_is_evidence_of_a_warm_start(
         assert found[0].trials[0].params == {"x": 0.3}
 
 
-def test_queries_show_it_and_what_would_train_refuses_it(
-    table: Path, tmp_path: Path, sqlite_url: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_queries_show_it_and_what_would_train_refuses_it(table, tmp_path, sqlite_url, capsys):
     imported(sqlite_url, table, *OPTIONS)
     place = ("--storage", sqlite_url)
     capsys.readouterr()
@@ -85,9 +78,7 @@ def test_queries_show_it_and_what_would_train_refuses_it(
     assert command("rm", "old", "--yes", *place) == 0
 
 
-def test_an_import_that_dies_leaves_nothing(
-    table: Path, sqlite_url: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_import_that_dies_leaves_nothing(table, sqlite_url, monkeypatch):
     def dies(*arguments: Any, **others: Any) -> None:
         real(*arguments, **others)
         raise KeyboardInterrupt
@@ -102,6 +93,6 @@ def test_an_import_that_dies_leaves_nothing(
     assert imported(sqlite_url, table, *OPTIONS).trials
 
 
-def test_postgresql_takes_the_same(table: Path, postgresql_url: str) -> None:
+def test_postgresql_takes_the_same(table, postgresql_url):
     history = imported(postgresql_url, table, *OPTIONS)
     assert len(history.trials) == 10

@@ -74,27 +74,7 @@ def database(folder: Path) -> str:
     return f"sqlite:///{folder / 'studies.db'}"
 
 
-def test_a_good_study_is_rehearsed_and_its_plan_is_printed(study, tmp_path, capsys):
-    check_study(study, database(tmp_path), None)
-    out, err = capsys.readouterr()
-    assert "no mistakes found" in err
-    for told in (
-        "maximize accuracy",
-        "at 0.3333 and 1 of 3 epochs",
-        "full training",
-        "12 trials of 3 epochs = 36 epochs",
-        "at most 0.5 hours",
-        "at most 2 h",
-        "parameters",
-        "on the longest batch",
-        "0.0001 to 0.01",
-        "'adamw', 'sgd'",
-        "optimizer is 'sgd'",
-    ):
-        assert told in out, told
-
-
-def test_what_the_data_make_one_notice_is_said_and_a_run_repeats_what_its_values_depend_on(
+def test_a_good_study_is_rehearsed_and_its_plan_is_printed_with_what_the_data_make_one_notice(
     study, tmp_path, capsys
 ):
     text = STUDY.replace("validation: 0.2", "validation: train.csv").replace("16}\n", "5}\n")
@@ -106,14 +86,22 @@ def test_what_the_data_make_one_notice_is_said_and_a_run_repeats_what_its_values
     cut = "study.yaml: settings.max_length: "
 
     check_study(study, database(tmp_path), None)
-    said = capsys.readouterr().err
+    out, said = capsys.readouterr()
+    assert "no mistakes found" in said
+    assert not (tmp_path / "studies.db").exists()
+    for told in (
+        *("maximize accuracy", "at 0.3333 and 1 of 3 epochs", "full training"),
+        *("12 trials of 3 epochs = 36 epochs", "at most 0.5 hours", "at most 2 h", "parameters"),
+        *("on the longest batch", "0.0001 to 0.01", "'adamw', 'sgd'", "optimizer is 'sgd'"),
+    ):
+        assert told in out, told
     assert own in said
     assert shared in said
     assert f"{cut}64 of 82 texts are longer than 5 tokens, and are cut" in said
     with pytest.raises(Unreachable):
         run_study(study, RunOptions(database(tmp_path), address="127.0.0.1:1"))
     said = capsys.readouterr().err
-    assert shared in said
+    assert shared in said, "what the values depend on is repeated"
     assert own not in said
 
 

@@ -5,7 +5,6 @@ import json
 import os
 import signal
 import sqlite3
-import subprocess
 import sys
 from collections.abc import Callable
 from contextlib import closing
@@ -18,6 +17,7 @@ import pytest
 import hpsearch.cli.main  # noqa: F401 - adds the commands
 from hpsearch.cli.commands.app import CALLED, called_by
 from hpsearch.store.store import Store
+from support.running.programs import run_program
 
 Run = Callable[..., Any]
 
@@ -34,8 +34,17 @@ def test_every_command_explains_itself(run, command):
     assert "Usage: hpsearch" in said.out
 
 
-def test_an_unknown_option_is_the_users_mistake(run):
+def test_mistakes_of_the_user_end_with_2_and_show_the_place(run, flowers):
     assert run("best", "--tops", "3").code == 2
+    said = run("best", "flower")
+    assert said.code == 2
+    assert "did you mean flowers?" in said.err
+    said = run("trials", flowers, "--where", "lr <")
+    assert said.code == 2
+    assert said.err == "hpsearch: --where: expected a value, found the end\n    lr <\n        ^\n"
+    said = run("run", "study.yaml", "--workers", "many")
+    assert said.code == 2
+    assert "--workers many" in said.err
 
 
 def test_a_missing_database_cannot_be_reached_and_is_not_made(run, sqlite_url):
@@ -46,25 +55,11 @@ def test_a_missing_database_cannot_be_reached_and_is_not_made(run, sqlite_url):
     assert not Path(sqlite_url.removeprefix("sqlite:///")).exists()
 
 
-def test_an_unknown_study_is_the_users_mistake(run, flowers):
-    said = run("best", "flower")
-    assert said.code == 2
-    assert "did you mean flowers?" in said.err
-
-
-def test_a_filter_that_does_not_parse_shows_the_place(run, flowers):
-    said = run("trials", flowers, "--where", "lr <")
-    assert said.code == 2
-    assert said.err == "hpsearch: --where: expected a value, found the end\n    lr <\n        ^\n"
-
-
-def test_a_bug_keeps_its_traceback(run, flowers, monkeypatch):
+def test_a_bug_keeps_its_traceback_and_an_interruption_ends_with_130(run, flowers, monkeypatch):
     monkeypatch.setattr("hpsearch.cli.results.best.study_result", lambda *_, **__: 1 / 0)
     with pytest.raises(ZeroDivisionError):
         run("best", flowers)
 
-
-def test_an_interruption_ends_with_130(run, flowers, monkeypatch):
     def interrupted(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
@@ -72,19 +67,10 @@ def test_an_interruption_ends_with_130(run, flowers, monkeypatch):
     assert run("best", flowers).code == 130
 
 
-def test_the_number_of_workers_is_checked_before_anything_starts(run):
-    said = run("run", "study.yaml", "--workers", "many")
-    assert said.code == 2
-    assert "--workers many" in said.err
-
-
-def test_stop_says_when_nobody_drives_the_study(run, flowers):
+def test_stop_asks_the_driver_and_says_who_it_is_or_that_there_is_none(run, flowers, sqlite_url):
     said = run("stop", flowers)
     assert said.code == 0
     assert "nothing to stop" in said.err
-
-
-def test_stop_asks_the_driver_and_says_who_it_is(run, flowers, sqlite_url):
     with closing(Store.open(sqlite_url)) as store:
         lease = store.acquire(store.find_study(flowers).id, "ada@host:123#b-00t/1/2", 3600.0)
         said = run("stop", flowers)
@@ -132,49 +118,42 @@ SLOW = {
 """Packages that take longer to import than a table takes to read and print."""
 
 PRINTS_ITS_MODULES = """
-import sys
+import json, sys
 from hpsearch.cli.main import main
-try:
-    main()
-except SystemExit as ended:
-    assert not ended.code, ended.code
-print(*sys.modules, file=sys.stderr)
+for arguments in json.loads(sys.argv[1]):
+    try:
+        main(arguments)
+    except SystemExit as ended:
+        assert not ended.code, ended.code
+    print(*sys.modules, file=sys.stderr)
 """
 
 
-def imported_by(url: str, *arguments: str) -> set[str]:
-    """The packages that a command has imported when it ends."""
-    said = subprocess.run(
-        [sys.executable, "-c", PRINTS_ITS_MODULES, *arguments, "--storage", url]
-        if url
-        else [sys.executable, "-c", PRINTS_ITS_MODULES, *arguments],
-        capture_output=True,
-        text=True,
-        check=True,
-    )
+def imported_by(*commands: tuple[str, ...]) -> list[set[str]]:
+    """The packages that a process has imported after each of some commands."""
+    program = [sys.executable, "-c", PRINTS_ITS_MODULES, json.dumps(commands)]
+    said = run_program(program, check=True)
     assert said.stdout
-    return {name.partition(".")[0] for name in said.stderr.splitlines()[-1].split()}
+    lines = said.stderr.splitlines()[-len(commands) :]
+    return [{name.partition(".")[0] for name in line.split()} for line in lines]
 
 
-@pytest.mark.parametrize("option", ["--help", "--version"])
-def test_what_the_program_says_of_itself_needs_no_database(option):
-    assert not imported_by("", option) & (SLOW | {"sqlalchemy"})
+def test_what_the_program_says_of_itself_needs_no_database():
+    for imported in imported_by(("--help",), ("--version",)):
+        assert not imported & (SLOW | {"sqlalchemy"})
 
 
-@pytest.mark.cases(5)
-@pytest.mark.parametrize(
-    "command",
-    [
+def test_a_table_needs_no_slow_package(flowers, sqlite_url):
+    commands = (
         ("ls",),
         ("status", "flowers"),
         ("best", "flowers", "--top", "3"),  # its best trial was repeated
         ("show", "flowers", "2"),
         ("trials", "flowers", "--where", "lr < 0.05", "--sort", "value desc"),
-    ],
-    ids=lambda command: command[0],
-)
-def test_a_table_needs_no_slow_package(command, flowers, sqlite_url):
-    assert not imported_by(sqlite_url, *command) & SLOW
+    )
+    asked = [(*command, "--storage", sqlite_url) for command in commands]
+    for command, imported in zip(commands, imported_by(*asked), strict=True):
+        assert not imported & SLOW, command
 
 
 PROGRAM = """
@@ -224,9 +203,7 @@ atexit.register(last)
 @pytest.mark.parametrize("moment", [IMPORTING, RUNNING, ENDING])
 def test_a_signal_ends_the_program_with_its_code(moment, number):
     program = PROGRAM.format(before=moment.format(number=int(number)))
-    done = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, check=False, env=os.environ
-    )
+    done = run_program([sys.executable, "-c", program], env=os.environ)
     assert done.returncode == 130, done.stderr
     assert "Traceback" not in done.stderr
 

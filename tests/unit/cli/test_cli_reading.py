@@ -54,7 +54,7 @@ def test_best_as_json_is_a_list_of_exactly_the_documented_keys(run, flowers):
     assert said.err == ""
 
 
-def test_best_as_yaml_is_what_trains_the_configuration_again(run, flowers):
+def test_best_as_yaml_is_what_trains_the_configuration_again_a_document_each(run, flowers):
     assert yaml.safe_load(run("best", flowers, "--format", "yaml").out) == {
         "task": {
             "kind": "text_classification",
@@ -69,6 +69,8 @@ def test_best_as_yaml_is_what_trains_the_configuration_again(run, flowers):
         "budget": {"per_trial": {"epochs": 3}},
         "seed": 102,
     }
+    documents = list(yaml.safe_load_all(run("best", flowers, "--top", "2", "--format", "yaml").out))
+    assert [d["settings"]["lr"] for d in documents] == [0.01, 0.1]
 
 
 def test_best_as_yaml_is_measured_as_the_trials_of_its_study_were(run, save):
@@ -84,11 +86,6 @@ budget: {trials: 5, per_trial: {epochs: 3}}
     )
     written = yaml.safe_load(run("best", "translations", "--format", "yaml").out)
     assert written["settings"] == {"scored_target_length": 64, "max_target_length": 16}
-
-
-def test_several_best_as_yaml_are_a_stream_of_documents(run, flowers):
-    documents = list(yaml.safe_load_all(run("best", flowers, "--top", "2", "--format", "yaml").out))
-    assert [d["settings"]["lr"] for d in documents] == [0.01, 0.1]
 
 
 def test_best_of_a_study_without_a_study_file_has_no_settings_to_print(run, save, flowers):
@@ -138,7 +135,7 @@ def _expected(
     return trial
 
 
-def test_best_is_what_is_expected_to_be_and_tells_what_was_seen(run, lucky):
+def test_best_is_what_is_expected_to_be_and_tells_what_was_seen_to_people_and_programs(run, lucky):
     opening, head, *rows = run("best", lucky, "--top", "3").out.splitlines()
     assert opening == "accuracy 0.85 if trained to the end, from 3 trials"
     assert head.split() == [
@@ -151,9 +148,6 @@ def test_best_is_what_is_expected_to_be_and_tells_what_was_seen(run, lucky):
         ["2", "complete", "0.7", "3", "0.7", "3", "0", "s", "0.3"],
     ]
     assert all(len(line) <= 100 for line in (head, *rows))
-
-
-def test_best_for_programs_has_what_was_seen_and_what_is_expected(run, lucky):
     (first,) = json.loads(run("best", lucky, "--format", "json").out)
     told = [first[key] for key in ("number", "value", "seen_at", "expected", "expected_deviation")]
     assert told == [1, 0.81, 1.0, 0.85, pytest.approx(0.02)]
@@ -194,22 +188,20 @@ def test_without_a_name_the_only_study_is_meant_and_told_on_stderr(run, flowers)
     assert said.err == "study flowers\n"
 
 
-def test_without_a_name_one_of_several_studies_must_be_named(run, flowers, save):
+def test_one_of_several_studies_must_be_named_and_a_hint_names_the_database_that_was_named(
+    run, flowers, save, sqlite_url, monkeypatch
+):
     save("trees", [])
     said = run("status")
     assert said.code == 2
     assert "name one" in said.err
     assert "hpsearch ls" in said.err
-
-
-def test_a_hint_names_the_database_that_was_named(run, flowers, save, sqlite_url, monkeypatch):
-    save("trees", [])
     monkeypatch.delenv("HPSEARCH_STORAGE", raising=False)
     said = run("status", "--storage", sqlite_url)
     assert f"hpsearch ls --storage {sqlite_url}\n" in said.err
 
 
-def test_trials_are_chosen_and_ordered(run, flowers):
+def test_trials_are_chosen_and_ordered_and_numbers_that_json_does_not_know_are_null(run, flowers):
     said = run(
         "trials",
         flowers,
@@ -221,14 +213,11 @@ def test_trials_are_chosen_and_ordered(run, flowers):
         "json",
     )
     assert [row["number"] for row in json.loads(said.out)] == [2, 0]
-
-
-def test_numbers_that_json_does_not_know_are_null(run, flowers):
     rows = json.loads(run("trials", flowers, "--where", "number = 1", "--format", "json").out)
     assert rows[0]["metrics"] == {"accuracy": None, "loss": 0.5}
 
 
-def test_show_tells_a_trials_story(run, flowers):
+def test_show_tells_a_trials_story_also_from_a_number_alone(run, flowers):
     text = run("show", flowers, "1").out
     for told in ("diverged: loss is nan", "worker-0", "opt", "lion", "budget used"):
         assert told in text
@@ -236,15 +225,12 @@ def test_show_tells_a_trials_story(run, flowers):
     assert tree["attempts"][0]["outcome"] == "failed"
     assert [r["resource"] for r in tree["reports"]] == [3.0]
     assert yaml.safe_load(run("show", flowers, "1", "--format", "yaml").out) == tree
+    assert json.loads(run("show", "2", "--format", "json").out)["number"] == 2
 
 
 def test_the_line_above_a_table_is_whole_where_the_table_is_narrower(run, save):
     save("narrow", [Trial(0, State.COMPLETE, {"x": 1}, value=1.0)])
     assert "\nparameters\nx  1\n" in run("show", "narrow", "0").out
-
-
-def test_show_finds_the_only_study_from_a_number_alone(run, flowers):
-    assert json.loads(run("show", "2", "--format", "json").out)["number"] == 2
 
 
 @pytest.mark.parametrize("words", [["flowers"], ["flowers", "two"], ["a", "b", "3"]])
@@ -257,12 +243,8 @@ def test_show_takes_a_study_and_a_number(run, flowers, words):
 def test_status_tells_what_is_used_and_what_failed(run, flowers):
     text = run("status", flowers).out
     for told in (
-        "1 pruned",
-        "4 complete",
-        "finished: budget used",
-        "4 trials of 5",
-        "diverged",
-        "loss is nan",
+        *("1 pruned", "4 complete", "finished: budget used"),
+        *("4 trials of 5", "diverged", "loss is nan"),
     ):
         assert told in text
     found = json.loads(run("status", flowers, "--format", "json").out)

@@ -100,11 +100,19 @@ def test_a_line_with_nothing_to_search_is_refused(tmp_path, line):
     assert not (tmp_path / "study.yaml").exists()
 
 
-def test_it_says_what_is_still_to_do(tmp_path, capsys):
+def test_it_is_printed_alone_says_what_is_still_to_do_and_never_replaces_a_study_file(
+    tmp_path, capsys
+):
     written(tmp_path, "t --x 3 --gpus 2")
     said = capsys.readouterr().err
     assert "write {budget} where the command states how long to train" in said
     assert "left as they are: gpus" in said
+    assert not call()
+    out, err = capsys.readouterr()
+    assert json.loads(out) == SCHEMA
+    assert not err
+    assert call("study.yaml") == 2
+    assert "--schema goes without a study file" in capsys.readouterr().err
 
 
 SCHEMA = study_file_schema()
@@ -114,18 +122,6 @@ def call(*arguments: str) -> int | str | None:
     with pytest.raises(SystemExit) as ended:
         main(["check", "--schema", *arguments])
     return ended.value.code
-
-
-def test_it_is_printed_alone(capsys):
-    assert not call()
-    out, err = capsys.readouterr()
-    assert json.loads(out) == SCHEMA
-    assert not err
-
-
-def test_a_study_file_beside_it_is_refused(capsys):
-    assert call("study.yaml") == 2
-    assert "--schema goes without a study file" in capsys.readouterr().err
 
 
 def test_a_new_study_file_names_the_schema_that_stands_beside_it(tmp_path):

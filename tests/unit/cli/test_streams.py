@@ -19,6 +19,7 @@ from hpsearch.domain.history import Changes
 from hpsearch.domain.lifecycle import State
 from hpsearch.domain.records import StudyState, Trial
 from hpsearch.views.live import LiveView
+from support.running.programs import run_program
 from support.studies.small import Bowl, Simulation, spec_with
 
 Save = Callable[..., None]
@@ -160,7 +161,7 @@ def test_warnings_of_libraries_are_shown_to_those_alone_who_ask_for_them():
     said = []
     for options in ([], ["-W", "always"]):
         command = [sys.executable, *options, "-c", warn]
-        said.append(subprocess.run(command, capture_output=True, text=True, check=True).stderr)
+        said.append(run_program(command, check=True).stderr)
     assert said[0] == ""
     assert "overflow encountered" in said[1]
     assert "of a library" in said[1]

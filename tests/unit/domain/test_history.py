@@ -1,7 +1,5 @@
 """The live state of a study: what was touched, for the store and for readers."""
 
-import pytest
-
 from hpsearch.domain.facts import DecisionKind
 from hpsearch.domain.history import History
 from hpsearch.domain.lifecycle import State
@@ -14,7 +12,7 @@ def history_of(trials: int) -> History:
     )
 
 
-def test_readers_of_long_ago_look_at_all_trials(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_readers_of_long_ago_look_at_all_trials(monkeypatch):
     monkeypatch.setattr("hpsearch.domain.history.REMEMBERED", 3)
     history = History(StudyRecord(0, "s", ""))
     for number in range(3):
@@ -29,7 +27,7 @@ def test_readers_of_long_ago_look_at_all_trials(monkeypatch: pytest.MonkeyPatch)
     assert history.changed_since(latest)[1] == []
 
 
-def test_a_drain_hands_over_what_was_touched_once() -> None:
+def test_a_drain_hands_over_what_was_touched_once():
     history = history_of(2)
     assert not history.drain()
     history.touch(history.trials[1])
@@ -44,7 +42,7 @@ def test_a_drain_hands_over_what_was_touched_once() -> None:
     assert not history.drain()
 
 
-def test_readers_learn_of_each_changed_trial_once_and_of_all_at_first() -> None:
+def test_readers_learn_of_each_changed_trial_once_and_of_all_at_first():
     history = history_of(3)
     clock, changed = history.changed_since(0)
     assert sorted(changed) == [0, 1, 2]
@@ -57,7 +55,7 @@ def test_readers_learn_of_each_changed_trial_once_and_of_all_at_first() -> None:
     assert sorted(history.changed_since(clock)[1]) == [0, 2], "another reader has its own clock"
 
 
-def test_a_replaced_trial_is_news_to_readers_and_nothing_to_write() -> None:
+def test_a_replaced_trial_is_news_to_readers_and_nothing_to_write():
     history = history_of(1)
     clock, _ = history.changed_since(0)
     history.replace(Trial(0, State.COMPLETE, {}))

@@ -16,7 +16,7 @@ from hpsearch.domain.numbers import cell, count, duration, first_line, number, p
         *((math.nan, "nan"), (math.inf, "inf"), (-math.inf, "-inf")),
     ],
 )
-def test_numbers_have_four_digits_that_count(value: float | None, shown: str) -> None:
+def test_numbers_have_four_digits_that_count(value, shown):
     assert number(value) == shown
 
 
@@ -35,11 +35,11 @@ def test_numbers_have_four_digits_that_count(value: float | None, shown: str) ->
         (86400 * 3 + 3600 * 4, "3 d 4 h"),
     ],
 )
-def test_durations_have_two_units(seconds: float | None, shown: str) -> None:
+def test_durations_have_two_units(seconds, shown):
     assert duration(seconds) == shown
 
 
-def test_parameters_are_written_as_in_a_study_file() -> None:
+def test_parameters_are_written_as_in_a_study_file():
     assert (
         pairs({"lr": 3e-4, "lora": True, "opt": "adamw", "clip": None})
         == "lr=0.0003 lora=true opt=adamw clip=–"
@@ -47,7 +47,7 @@ def test_parameters_are_written_as_in_a_study_file() -> None:
     assert cell(False) == "false"
 
 
-def test_counting() -> None:
+def test_counting():
     assert (count(1, "trial"), count(2, "trial"), count(0, "trial")) == (
         "1 trial",
         "2 trials",
@@ -55,7 +55,7 @@ def test_counting() -> None:
     )
 
 
-def test_a_traceback_is_told_by_its_last_line_and_other_errors_by_their_first() -> None:
+def test_a_traceback_is_told_by_its_last_line_and_other_errors_by_their_first():
     assert (
         first_line("Traceback (most recent call last):\n  File ...\nValueError: no\n")
         == "ValueError: no"
@@ -72,5 +72,5 @@ def test_a_traceback_is_told_by_its_last_line_and_other_errors_by_their_first() 
         (5 * 10**18, "5e+03 PB"),
     ],
 )
-def test_sizes_have_the_unit_that_suits_them(amount: int, shown: str) -> None:
+def test_sizes_have_the_unit_that_suits_them(amount, shown):
     assert size(amount) == shown

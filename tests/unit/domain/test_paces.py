@@ -18,15 +18,20 @@ def trained(number: int, *shown: tuple[str, float | None]) -> Trial:
     return Trial(number, State.PAUSED, {}, speed=speed, attempts=attempts)
 
 
-def test_each_type_of_device_has_its_own_pace_and_a_new_one_is_like_all() -> None:
+def test_each_type_of_device_has_its_own_pace_and_nothing_is_known_before_a_report():
     paces = Paces([trained(0, ("A100", 10.0)), trained(1, ("T4", 30.0)), trained(2, ("T4", 50.0))])
     assert (paces.mean("A100"), paces.mean("T4")) == (10.0, 40.0)
     assert paces.mean("V100") == paces.mean() == pytest.approx(30.0)
     assert (paces.slowest("A100"), paces.slowest("T4")) == (10.0, 50.0)
     assert paces.slowest("V100") == paces.slowest() == 50.0
+    paces = Paces([trained(0, ("A100", None))])
+    assert paces.mean("A100") is None
+    assert paces.mean() is None
+    assert paces.slowest("A100") == 0.0
+    assert paces.of(trained(1, ("A100", None)), "T4") is None
 
 
-def test_a_trial_that_changes_its_device_is_expected_to_change_its_pace() -> None:
+def test_a_trial_that_changes_its_device_is_expected_to_change_its_pace():
     wide, narrow = trained(0, ("A100", 20.0)), trained(1, ("A100", 10.0))
     paces = Paces([wide, narrow, trained(2, ("T4", 45.0))])
     assert paces.of(wide, "A100") == 20.0
@@ -35,7 +40,7 @@ def test_a_trial_that_changes_its_device_is_expected_to_change_its_pace() -> Non
     assert paces.of(moved, "T4") == pytest.approx(60.0), "it has shown nothing there yet"
 
 
-def test_a_trial_counts_where_it_trained_last_and_the_slowest_everywhere() -> None:
+def test_a_trial_counts_where_it_trained_last_and_the_slowest_everywhere():
     trial = trained(0, ("T4", 30.0))
     paces = Paces([trial, trained(1, ("T4", 40.0))])
     trial.attempts.append(Attempt(0, 2, "w", 0.0, device="A100", slowest_pace=10.0))
@@ -45,11 +50,3 @@ def test_a_trial_counts_where_it_trained_last_and_the_slowest_everywhere() -> No
     for each in (paces, again):
         assert (each.mean("A100"), each.mean("T4")) == (10.0, 40.0)
         assert (each.slowest("A100"), each.slowest("T4")) == (10.0, 40.0)
-
-
-def test_nothing_is_known_before_a_report() -> None:
-    paces = Paces([trained(0, ("A100", None))])
-    assert paces.mean("A100") is None
-    assert paces.mean() is None
-    assert paces.slowest("A100") == 0.0
-    assert paces.of(trained(1, ("A100", None)), "T4") is None

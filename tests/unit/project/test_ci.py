@@ -6,13 +6,14 @@ The checks before a commit are those of `make check`.
 import os
 import re
 import shutil
-import subprocess
 import tomllib
 from collections import Counter
 from pathlib import Path
 
 import pytest
 import yaml
+
+from support.running.programs import run_program
 
 ROOT = Path(__file__).parents[3]
 SCRIPT = ROOT / ".ci" / "run"
@@ -46,7 +47,7 @@ def project(tmp_path: Path) -> Path:
 def run(project: Path, *arguments: str, failing: str = "nothing") -> tuple[int, str, list[str]]:
     """Exit code, output, and the calls of programs in order."""
     log = project / "log"
-    done = subprocess.run(
+    done = run_program(
         [str(project / ".ci" / "run"), *arguments],
         env={
             "PATH": f"{project / 'bin'}:{os.environ['PATH']}",
@@ -54,14 +55,11 @@ def run(project: Path, *arguments: str, failing: str = "nothing") -> tuple[int, 
             "FAILING": failing,
         },
         cwd="/",
-        capture_output=True,
-        text=True,
-        check=False,
     )
     return done.returncode, done.stdout, log.read_text().splitlines()
 
 
-def test_tests_and_checks_and_install_steps_all_run(project: Path) -> None:
+def test_tests_and_checks_and_install_steps_all_run(project):
     code, output, calls = run(project)
     assert code == 0
     names = [" ".join(call.split()[:2]) for call in calls]
@@ -79,18 +77,18 @@ def test_tests_and_checks_and_install_steps_all_run(project: Path) -> None:
     assert "FAILED" not in output
 
 
-def test_the_tests_of_postgresql_must_not_be_skipped(project: Path) -> None:
+def test_the_tests_of_postgresql_must_not_be_skipped(project):
     _, _, calls = run(project)
     assert "make test postgresql=1" in calls
 
 
-def test_before_a_release_every_test_runs(project: Path) -> None:
+def test_before_a_release_every_test_runs(project):
     code, _, calls = run(project, "--thorough")
     assert code == 0
     assert "make test-all postgresql=1" in calls
 
 
-def test_a_failing_section_is_named_fails_the_whole_and_lets_the_others_run(project: Path) -> None:
+def test_a_failing_section_is_named_fails_the_whole_and_lets_the_others_run(project):
     code, output, calls = run(project, failing="test")
     assert code == 1
     summary = output.split("===== summary")[1].splitlines()
@@ -103,14 +101,14 @@ def test_a_failing_section_is_named_fails_the_whole_and_lets_the_others_run(proj
     assert "check.sh" in calls
 
 
-def test_a_section_that_runs_beside_others_fails_the_whole_too(project: Path) -> None:
+def test_a_section_that_runs_beside_others_fails_the_whole_too(project):
     code, output, _ = run(project, failing="check")
     assert code == 1
     (failed,) = [line for line in output.splitlines() if line.startswith("FAILED")]
     assert failed.endswith("lint, types, import contracts")
 
 
-def test_the_hooks_before_a_commit_run_what_make_check_runs() -> None:
+def test_the_hooks_before_a_commit_run_what_make_check_runs():
     recipe = re.search(
         r"^check:.*\n((?:\t.*\n)+)", (ROOT / "Makefile").read_text(), flags=re.MULTILINE
     )
@@ -122,7 +120,7 @@ def test_the_hooks_before_a_commit_run_what_make_check_runs() -> None:
     assert size.endswith("density.py")  # a limit is looked at before a merge, not before a commit
 
 
-def test_the_workflow_runs_the_same_script_on_every_python_that_is_supported() -> None:
+def test_the_workflow_runs_the_same_script_on_every_python_that_is_supported():
     workflow = yaml.safe_load((ROOT / ".github" / "workflows" / "ci.yml").read_text())
     job = workflow["jobs"]["run"]
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]

@@ -20,18 +20,18 @@ LINKS = sorted(set(re.findall(r"\]\((?!https?:)([^)#]+)", GUIDE)))
 
 
 @pytest.mark.parametrize("path", [*(path for path in PATHS if path not in EXAMPLES), *LINKS])
-def test_every_path_is_there(path: str) -> None:
+def test_every_path_is_there(path):
     assert (ROOT / path).exists()
 
 
-def test_every_make_target_is_one() -> None:
+def test_every_make_target_is_one():
     targets = set(re.findall(r"^(\w+):", (ROOT / "Makefile").read_text(), flags=re.MULTILINE))
     named = set(re.findall(r"make (\w+)(?=`|\s+#)", GUIDE))
     assert named
     assert named <= targets
 
 
-def test_every_name_that_is_to_be_edited_stands_in_its_module() -> None:
+def test_every_name_that_is_to_be_edited_stands_in_its_module():
     for name, path in re.findall(r"`(\w+)` in\s+`(\w+/[\w/]+\.py)`", GUIDE):
         assert re.search(rf"\b{name}\b", (ROOT / path).read_text()), f"{name} in {path}"
 
@@ -39,7 +39,7 @@ def test_every_name_that_is_to_be_edited_stands_in_its_module() -> None:
 @pytest.mark.parametrize(
     "form", [path for path in FORMS if path.stem != "config"], ids=lambda p: p.stem
 )
-def test_a_form_has_what_its_fields_need_and_names_commands_that_there_are(form: Path) -> None:
+def test_a_form_has_what_its_fields_need_and_names_commands_that_there_are(form):
     text = form.read_text(encoding="utf-8")
     asked = yaml.safe_load(text)
     assert {"name", "description", "body"} <= asked.keys()

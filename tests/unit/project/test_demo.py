@@ -41,9 +41,7 @@ def write_data(folder: Path, labels: list[str]) -> None:
     (folder / "sentences.csv").write_text("\n".join(["text,label", *rows]) + "\n")
 
 
-def test_the_study_file_is_right_and_searches_at_least_sixteen_trials_by_promotion(
-    demo: ModuleType, tmp_path: Path
-) -> None:
+def test_the_study_file_is_right_and_searches_at_least_sixteen_trials_by_promotion(demo, tmp_path):
     write_data(tmp_path, ["a"] * 10 + ["b"] * 10)
     study = spec_file.parse(demo.STUDY, base=tmp_path, inspect=tasks.inspect)
     assert study.task["kind"] == "text_classification"
@@ -55,23 +53,19 @@ def test_the_study_file_is_right_and_searches_at_least_sixteen_trials_by_promoti
 
 
 def test_the_task_has_a_default_for_every_parameter_so_that_the_default_settings_are_all_its_own(
-    demo: ModuleType,
-) -> None:
+    demo,
+):
     for name in yaml.safe_load(demo.STUDY)["space"]:
         assert TABLE[name].default is not None, name
 
 
-def test_a_first_demo_starts_in_an_empty_folder(
-    demo: ModuleType, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_first_demo_starts_in_an_empty_folder(demo, tmp_path, capsys):
     demo.start_afresh(tmp_path / "demo")
     assert list((tmp_path / "demo").iterdir()) == []
     assert capsys.readouterr().out == ""
 
 
-def test_every_later_demo_keeps_the_one_before_it(
-    demo: ModuleType, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_every_later_demo_keeps_the_one_before_it(demo, tmp_path, capsys):
     folder = tmp_path / "demo"
     demo.start_afresh(folder)
     for content in ("first", "second"):
@@ -83,9 +77,7 @@ def test_every_later_demo_keeps_the_one_before_it(
     assert str(folder / "earlier" / "2") in capsys.readouterr().out
 
 
-def test_pruning_saves_what_stopped_trials_would_have_needed_at_their_own_speed(
-    demo: ModuleType,
-) -> None:
+def test_pruning_saves_what_stopped_trials_would_have_needed_at_their_own_speed(demo):
     times = demo.training_time(
         [
             trial(0, State.COMPLETE, {1.0: 2.0, 9.0: 18.0}),
@@ -101,23 +93,19 @@ def test_pruning_saves_what_stopped_trials_would_have_needed_at_their_own_speed(
     assert times.stopped == 2
 
 
-def test_nothing_is_saved_where_every_trial_went_all_the_way(demo: ModuleType) -> None:
+def test_nothing_is_saved_where_every_trial_went_all_the_way(demo):
     times = demo.training_time([trial(0, State.COMPLETE, {9.0: 18.0})], total=9.0)
     assert times.saved == 0
     assert times.stopped == 0
 
 
-def test_the_majority_guess_is_scored_on_the_studys_own_validation_split(
-    demo: ModuleType, tmp_path: Path
-) -> None:
+def test_the_majority_guess_is_scored_on_the_studys_own_validation_split(demo, tmp_path):
     write_data(tmp_path, ["frequent"] * 60 + ["rare"] * 20 + ["rarer"] * 20)
     task = {**yaml.safe_load(demo.STUDY)["task"], "validation": 0.5}
     assert demo.majority_share(task, tmp_path) == pytest.approx(0.6)
 
 
-def test_the_summary_compares_the_best_with_the_default_settings_and_with_guessing(
-    demo: ModuleType, tmp_path: Path
-) -> None:
+def test_the_summary_compares_the_best_with_the_default_settings_and_with_guessing(demo, tmp_path):
     write_data(tmp_path, ["a"] * 40 + ["b"] * 40)
     trials = [
         trial(0, State.COMPLETE, {6.0: 16.0}, value=0.25, role=Role.DEFAULT),
@@ -131,7 +119,7 @@ def test_the_summary_compares_the_best_with_the_default_settings_and_with_guessi
     assert "pruning saved 10 of 44 seconds" in text
 
 
-def test_the_commands_to_try_next_are_commands_that_there_are(demo: ModuleType) -> None:
+def test_the_commands_to_try_next_are_commands_that_there_are(demo):
     from hpsearch.cli.main import app
 
     commands = [
@@ -144,9 +132,7 @@ def test_the_commands_to_try_next_are_commands_that_there_are(demo: ModuleType) 
     assert set(commands) <= registered
 
 
-def test_a_program_that_is_not_on_the_path_is_told_how_to_get_there(
-    demo: ModuleType, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_program_that_is_not_on_the_path_is_told_how_to_get_there(demo, monkeypatch):
     monkeypatch.setenv("PATH", str(Path(sys.executable).parent))
     assert not any("activate" in line for line in demo.next_commands("s", "sqlite:///x"))
     monkeypatch.setenv("PATH", "/nowhere")

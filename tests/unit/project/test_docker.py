@@ -7,6 +7,7 @@ import re
 import shlex
 import shutil
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ import pytest
 import yaml
 
 from support.files.compose import COMPOSE, DOCKER, SERVICES, resolved
+from support.running.programs import run_program
 
 ROOT = Path(__file__).parents[3]
 DOCKERFILE = (DOCKER / "Dockerfile").read_text()
@@ -21,24 +23,15 @@ CUDA: dict[str, Any] = yaml.safe_load((DOCKER / "compose.cuda.yaml").read_text()
 
 # The keys of the Compose specification that these files may use, with the types it gives them.
 TOP_LEVEL = {"name": str, "services": dict, "volumes": dict}
-SERVICE_KEYS: dict[str, type | tuple[type, ...]] = {
-    "image": str,
-    "build": dict,
-    "init": bool,
-    "cap_drop": list,
-    "security_opt": list,
-    "shm_size": (str, int),
-    "stop_grace_period": str,
-    "volumes": list,
-    "environment": dict,
-    "ports": list,
-    "healthcheck": dict,
-    "restart": str,
-    "entrypoint": (str, list),
-    "command": (str, list),
-    "depends_on": dict,
-    "deploy": dict,
+TYPES: dict[type | tuple[type, ...], str] = {
+    str: "image stop_grace_period restart",
+    dict: "build environment healthcheck depends_on deploy",
+    list: "cap_drop security_opt volumes ports",
+    bool: "init",
+    (str, int): "shm_size",
+    (str, list): "entrypoint command",
 }
+SERVICE_KEYS = {key: type_ for type_, keys in TYPES.items() for key in keys.split()}
 HEALTHCHECK_KEYS = {"test", "interval", "timeout", "retries", "start_period"}
 CONDITIONS = {"service_started", "service_healthy", "service_completed_successfully"}
 DURATION = re.compile(r"(?:\d+(?:us|ms|s|m|h))+")
@@ -77,7 +70,7 @@ def variables_in(text: str) -> set[str]:
 
 
 @pytest.mark.parametrize("document", [COMPOSE, CUDA], ids=["compose.yaml", "compose.cuda.yaml"])
-def test_the_compose_files_use_known_keys_with_the_right_types(document: dict[str, Any]) -> None:
+def test_the_compose_files_use_known_keys_with_the_right_types(document):
     for key, value in document.items():
         assert key.startswith("x-") or isinstance(value, TOP_LEVEL[key]), key
     for name, service in document["services"].items():
@@ -93,7 +86,7 @@ def test_the_compose_files_use_known_keys_with_the_right_types(document: dict[st
         ].startswith("on-failure")
 
 
-def test_every_service_has_an_image_or_a_build_and_a_health_check() -> None:
+def test_every_service_has_an_image_or_a_build_and_a_health_check():
     assert set(SERVICES) == {"database", "ray-head", "ray-worker", "driver"}
     for name, service in SERVICES.items():
         assert "image" in service, name
@@ -106,14 +99,14 @@ def test_every_service_has_an_image_or_a_build_and_a_health_check() -> None:
         assert isinstance(check["retries"], int), name
 
 
-def test_services_wait_for_services_that_are_there_and_can_become_healthy() -> None:
+def test_services_wait_for_services_that_are_there_and_can_become_healthy():
     for name, service in SERVICES.items():
         for other, wait in service.get("depends_on", {}).items():
             assert other in SERVICES, f"{name} waits for {other}"
             assert wait["condition"] in CONDITIONS, f"{name} waits for {other}"
 
 
-def test_nothing_is_published_beyond_loopback() -> None:
+def test_nothing_is_published_beyond_loopback():
     published = [port for service in SERVICES.values() for port in service.get("ports", [])]
     assert published, "the database answers on this machine"
     for port in published:
@@ -125,7 +118,7 @@ def test_nothing_is_published_beyond_loopback() -> None:
     assert "EXPOSE" not in {name for name, _ in instructions()}
 
 
-def test_named_volumes_are_declared_and_the_study_folder_is_read_only() -> None:
+def test_named_volumes_are_declared_and_the_study_folder_is_read_only():
     for name, service in SERVICES.items():
         for volume in service.get("volumes", []):
             source, target, *mode = resolved(volume, {"STUDY_DIR": "/srv/study"}).split(":")
@@ -136,7 +129,7 @@ def test_named_volumes_are_declared_and_the_study_folder_is_read_only() -> None:
                 assert source in COMPOSE["volumes"], f"{name}: {source} is not declared"
 
 
-def test_driver_and_workers_share_the_checkpoints_and_the_database_has_its_own_volume() -> None:
+def test_driver_and_workers_share_the_checkpoints_and_workers_can_be_scaled():
     checkpoints = [
         name
         for name, service in SERVICES.items()
@@ -145,15 +138,12 @@ def test_driver_and_workers_share_the_checkpoints_and_the_database_has_its_own_v
     assert {"driver", "ray-worker"} <= set(checkpoints)
     assert SERVICES["driver"]["command"][-2:] == ["--checkpoints", "/checkpoints"]
     assert SERVICES["database"]["volumes"] == ["database:/var/lib/postgresql/data"]
-
-
-def test_workers_can_be_scaled() -> None:
     worker = SERVICES["ray-worker"]
     assert "container_name" not in worker
     assert "ports" not in worker
 
 
-def test_the_password_comes_from_the_environment_file_and_reaches_only_who_needs_it() -> None:
+def test_the_password_comes_from_the_environment_file_and_reaches_only_who_needs_it():
     text = (DOCKER / "compose.yaml").read_text()
     holders = {name for name, service in SERVICES.items() if "POSTGRES_PASSWORD" in str(service)}
     assert holders == {"database", "driver"}
@@ -164,14 +154,18 @@ def test_the_password_comes_from_the_environment_file_and_reaches_only_who_needs
     assert re.search(r"^POSTGRES_PASSWORD=$", example, flags=re.MULTILINE)
 
 
-def test_every_part_of_the_cluster_asks_for_the_token() -> None:
+def test_the_driver_is_told_its_database_and_its_cluster_which_asks_for_the_token():
     for name in ("ray-head", "ray-worker", "driver"):
         environment = SERVICES[name]["environment"]
         assert environment["RAY_AUTH_MODE"] == "token", name
         assert environment["RAY_AUTH_TOKEN"].startswith("${RAY_AUTH_TOKEN:?"), name
+    environment = SERVICES["driver"]["environment"]
+    assert environment["HPSEARCH_STORAGE"] == "postgresql://hpsearch@database:5432/hpsearch"
+    assert environment["RAY_ADDRESS"] == "ray-head:6379"
+    assert "--port=6379" in SERVICES["ray-head"]["entrypoint"]
 
 
-def test_the_example_environment_names_every_variable_and_no_other() -> None:
+def test_the_example_environment_names_every_variable_and_no_other():
     used = variables_in((DOCKER / "compose.yaml").read_text()) | variables_in(
         (DOCKER / "compose.cuda.yaml").read_text()
     )
@@ -179,9 +173,7 @@ def test_the_example_environment_names_every_variable_and_no_other() -> None:
     assert used == example
 
 
-def test_the_drivers_script_runs_the_study_file_by_default_and_any_other_command_instead(
-    tmp_path: Path,
-) -> None:
+def test_the_drivers_script_runs_the_study_file_by_default_and_any_other_command_instead(tmp_path):
     shell, flag, script, name = SERVICES["driver"]["entrypoint"]
     assert (shell, flag) == ("sh", "-c")
     for program in ("ray", "hpsearch"):
@@ -190,11 +182,9 @@ def test_the_drivers_script_runs_the_study_file_by_default_and_any_other_command
         fake.chmod(0o755)
     default = [resolved(part, {}) for part in SERVICES["driver"]["command"]]
     for command in (default, ["resume", "a-study"]):
-        done = subprocess.run(
+        done = run_program(
             [shell, flag, script.replace("$$", "$"), name, *command],
             env={"PATH": f"{tmp_path}:{os.environ['PATH']}", "RAY_ADDRESS": "head:1"},
-            capture_output=True,
-            text=True,
             check=True,
         )
         assert done.stderr.splitlines() == ["ray start --address=head:1 --num-cpus=0 --num-gpus=0"]
@@ -204,18 +194,11 @@ def test_the_drivers_script_runs_the_study_file_by_default_and_any_other_command
     assert default == ["run", "/study/study.yaml", "--checkpoints", "/checkpoints"]
 
 
-def test_the_driver_is_told_its_database_and_its_cluster() -> None:
-    environment = SERVICES["driver"]["environment"]
-    assert environment["HPSEARCH_STORAGE"] == "postgresql://hpsearch@database:5432/hpsearch"
-    assert environment["RAY_ADDRESS"] == "ray-head:6379"
-    assert "--port=6379" in SERVICES["ray-head"]["entrypoint"]
-
-
 # ----------------------------------------------------------------------------------------------
 # Dockerfile
 
 
-def test_images_are_pinned_to_a_version_and_a_digest() -> None:
+def test_images_are_pinned_to_a_version_and_a_digest():
     arguments = dict(value.split("=", 1) for name, value in instructions() if name == "ARG")
     bases = [value.split()[0] for name, value in instructions() if name == "FROM"]
     images = [
@@ -229,7 +212,7 @@ def test_images_are_pinned_to_a_version_and_a_digest() -> None:
             assert re.fullmatch(r"hpsearch:\d+\.\d+[\w.-]*", resolved(service["image"], {})), name
 
 
-def test_dependencies_are_in_a_layer_that_a_change_of_the_code_leaves_alone() -> None:
+def test_dependencies_are_in_a_layer_that_a_change_of_the_code_leaves_alone():
     assert copied() == ["pyproject.toml", "constraints.txt", "docker/install.sh", "docker/user.sh"]
     steps = [value for name, value in instructions() if name in {"RUN", "COPY"}]
     at = {action: next(i for i, step in enumerate(steps) if f"install.sh {action}" in step)
@@ -239,7 +222,7 @@ def test_dependencies_are_in_a_layer_that_a_change_of_the_code_leaves_alone() ->
     assert "target=/source" not in steps[at["dependencies"]], "it would see the code"
 
 
-def test_the_image_runs_as_an_unprivileged_user() -> None:
+def test_the_image_runs_as_an_unprivileged_user():
     users = [value for name, value in instructions() if name == "USER"]
     assert users == ["hpsearch"]
     assert "useradd --uid 10001 " in (DOCKER / "user.sh").read_text()
@@ -254,14 +237,14 @@ def test_the_image_runs_as_an_unprivileged_user() -> None:
             assert "no-new-privileges:true" in service["security_opt"], name
 
 
-def test_the_build_context_has_what_is_copied_and_installed_and_nothing_else() -> None:
+def test_the_build_context_has_what_is_copied_and_installed_and_nothing_else():
     assert set(copied()) <= set(context())
     for source in context():
         assert (ROOT / source).exists(), f"{source}: no such file"
     assert {"hpsearch", "trials"} <= set(context())
 
 
-def test_the_variant_reaches_the_install_script() -> None:
+def test_the_variant_reaches_the_install_script():
     assert SERVICES["driver"]["build"]["args"]["VARIANT"] == "${VARIANT:-cpu}"
     assert (ROOT / "docker" / SERVICES["driver"]["build"]["context"]).resolve() == ROOT
     assert (ROOT / SERVICES["driver"]["build"]["dockerfile"]).exists()
@@ -274,7 +257,7 @@ def test_the_variant_reaches_the_install_script() -> None:
 
 
 @pytest.mark.parametrize("script", sorted(path.name for path in DOCKER.glob("*.sh")))
-def test_the_scripts_are_plain_shell_that_stops_at_the_first_error(script: str) -> None:
+def test_the_scripts_are_plain_shell_that_stops_at_the_first_error(script):
     path = DOCKER / script
     text = path.read_text()
     assert text.startswith("#!/bin/sh\n")
@@ -290,41 +273,31 @@ def test_the_scripts_are_plain_shell_that_stops_at_the_first_error(script: str) 
 
 
 def install(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
+    return run_program(
         ["sh", str(DOCKER / "install.sh"), *arguments],
         env={"PATH": os.environ["PATH"], **environment},
-        capture_output=True,
-        text=True,
-        check=False,
     )
 
 
-@pytest.mark.parametrize("arguments", [(), ("dependencies",), ("wheel", "prefix")])
-def test_the_install_script_wants_a_step_and_a_folder(arguments: tuple[str, ...]) -> None:
-    done = install(*arguments)
-    assert done.returncode == 2
-    assert "usage: docker/install.sh dependencies|project PREFIX" in done.stderr
-
-
-def test_the_install_script_knows_two_variants(tmp_path: Path) -> None:
-    done = install("dependencies", str(tmp_path / "prefix"), VARIANT="tpu")
-    assert done.returncode == 2
-    assert "VARIANT is 'tpu'; it must be cpu or cuda" in done.stderr
-    assert not (tmp_path / "prefix").exists()
-
-
-def test_the_install_script_leaves_a_folder_with_something_in_it_alone(tmp_path: Path) -> None:
+def test_the_install_script_refuses_what_it_cannot_install_and_touches_nothing(tmp_path):
     (tmp_path / "precious").write_text("kept")
-    done = install("dependencies", str(tmp_path))
-    assert done.returncode == 2
-    assert "is not empty" in done.stderr
+    usage = "usage: docker/install.sh dependencies|project PREFIX"
+    for told, done in [
+        (usage, install()),
+        (usage, install("dependencies")),
+        (usage, install("wheel", f"{tmp_path}/prefix")),
+        ("VARIANT is 'tpu'; it must be", install("dependencies", f"{tmp_path}/p", VARIANT="tpu")),
+        ("is not empty", install("dependencies", str(tmp_path))),
+    ]:
+        assert done.returncode == 2
+        assert told in done.stderr
     assert [path.name for path in tmp_path.iterdir()] == ["precious"]
 
 
 @pytest.fixture
-def fake_python(tmp_path: Path) -> str:
-    """An interpreter whose `-m venv` makes an environment of programs that write down what they are
-    asked."""
+def installed(tmp_path: Path) -> Callable[..., subprocess.CompletedProcess[str]]:
+    """Installs by an interpreter whose `-m venv` makes an environment of programs that write down
+    what they are asked."""
     interpreter = tmp_path / "python"
     interpreter.write_text(
         "#!/bin/sh\n"
@@ -335,59 +308,42 @@ def fake_python(tmp_path: Path) -> str:
         'chmod +x "$3/bin/python" "$3/bin/hpsearch"\n'
     )
     interpreter.chmod(0o755)
-    return str(interpreter)
+    programs = {"PYTHON": str(interpreter), "LOG": f"{tmp_path}/log"}
+    prefix = f"{tmp_path}/prefix"
+    return lambda **environment: install("dependencies", prefix, **programs, **environment)
 
 
 def test_the_install_script_installs_pinned_versions_and_pytorch_from_the_index_named(
-    tmp_path: Path, fake_python: str
-) -> None:
-    log = tmp_path / "log"
-    environment = {
-        "PYTHON": fake_python,
-        "LOG": str(log),
-        "BUILT_FOR": "cpu",
-        "TORCH_INDEX": "file:///wheels",
-    }
-    done = install("dependencies", str(tmp_path / "prefix"), **environment)
+    tmp_path, installed
+):
+    done = installed(BUILT_FOR="cpu", TORCH_INDEX="file:///wheels")
     assert done.returncode == 0, done.stderr
     assert "(PyTorch for cpu)" in done.stdout
-    installs = [line for line in log.read_text().splitlines() if "pip install" in line]
+    installs = [
+        line for line in (tmp_path / "log").read_text().splitlines() if "pip install" in line
+    ]
     assert len(installs) == 2
     for line in installs:
         assert f"--constraint {ROOT / 'constraints.txt'}" in line
         assert "--extra-index-url file:///wheels" in line
-    done = install("project", str(tmp_path / "prefix"), **environment)
+    done = install("project", f"{tmp_path}/prefix", LOG=f"{tmp_path}/log")
     assert done.returncode == 0, done.stderr
-    assert f"pip install --no-deps {ROOT}" in log.read_text()
+    assert f"pip install --no-deps {ROOT}" in (tmp_path / "log").read_text()
 
 
-def test_a_cuda_image_without_cuda_is_an_error(tmp_path: Path, fake_python: str) -> None:
-    environment = {
-        "PYTHON": fake_python,
-        "LOG": str(tmp_path / "log"),
-        "BUILT_FOR": "cpu",
-        "VARIANT": "cuda",
-    }
-    done = install("dependencies", str(tmp_path / "prefix"), **environment)
+def test_a_cuda_image_without_cuda_is_an_error(installed):
+    done = installed(BUILT_FOR="cpu", VARIANT="cuda")
     assert done.returncode == 1
     assert "a PyTorch without CUDA" in done.stderr
 
 
-def test_a_cpu_image_with_cuda_works_and_says_how_to_make_it_smaller(
-    tmp_path: Path, fake_python: str
-) -> None:
-    environment = {
-        "PYTHON": fake_python,
-        "LOG": str(tmp_path / "log"),
-        "BUILT_FOR": "cuda",
-        "VARIANT": "cpu",
-    }
-    done = install("dependencies", str(tmp_path / "prefix"), **environment)
+def test_a_cpu_image_with_cuda_works_and_says_how_to_make_it_smaller(installed):
+    done = installed(BUILT_FOR="cuda", VARIANT="cpu")
     assert done.returncode == 0
     assert "set TORCH_INDEX for a CPU build" in done.stdout
 
 
-def test_every_step_of_the_image_is_a_script_that_the_full_check_runs() -> None:
+def test_every_step_of_the_image_is_a_script_that_the_full_check_runs():
     commands = [value.split() for name, value in instructions() if name == "RUN"]
     steps = [next(word for word in words if word.endswith(".sh")) for words in commands]
     assert len(steps) == 3
@@ -398,7 +354,7 @@ def test_every_step_of_the_image_is_a_script_that_the_full_check_runs() -> None:
         assert f"/source/{run}" in check
 
 
-def test_the_full_check_tries_the_image_as_it_starts() -> None:
+def test_the_full_check_tries_the_image_as_it_starts():
     values = dict(instructions())
     entry, command = json.loads(values["ENTRYPOINT"]), json.loads(values["CMD"])
     tried = (DOCKER / "try.sh").read_text()
@@ -406,14 +362,9 @@ def test_the_full_check_tries_the_image_as_it_starts() -> None:
     assert f"cd {values['WORKDIR']}\n" in (DOCKER / "check.sh").read_text()
 
 
-def test_the_full_check_brings_what_the_dockerfile_copies_and_then_the_context() -> None:
+def test_the_full_check_brings_what_the_dockerfile_copies_and_then_the_context():
     lines = (DOCKER / "check.sh").read_text().splitlines()
     for name, files in (("copied", copied()), ("context", context())):
         assignment = next(line for line in lines if line.startswith(f"{name}="))
-        listed = subprocess.run(
-            ["sh", "-euc", f'root={ROOT}; {assignment}; echo "${name}"'],
-            capture_output=True,
-            text=True,
-            check=True,
-        )
-        assert listed.stdout.split() == files
+        script = f'root={ROOT}; {assignment}; echo "${name}"'
+        assert run_program(["sh", "-euc", script], check=True).stdout.split() == files

@@ -7,7 +7,6 @@ import re
 
 import pytest
 import yaml
-from pydantic import BaseModel
 
 from hpsearch.study_file import methods, parameters
 from hpsearch.study_file import models as spec
@@ -34,13 +33,7 @@ def row(setting: Setting) -> str:
     ]
     limits += ["null"] if setting.nullable else []
     limits += [setting.word] if setting.word else []
-    cells = [
-        f"`{setting.name}`",
-        kind,
-        written(setting.default),
-        ", ".join(limits),
-        setting.about,
-    ]
+    cells = [f"`{setting.name}`", kind, written(setting.default), ", ".join(limits), setting.about]
     return f"| {' | '.join(cells)} |"
 
 
@@ -50,7 +43,7 @@ def written(value: object) -> str:
     return re.sub(r"^(\d+)e-0?(\d+)$", r"\1.0e-\2", text)
 
 
-def test_the_settings_table_is_the_one_the_program_has() -> None:
+def test_the_settings_table_is_the_one_the_program_has():
     documented = re.search(r"\| setting \|.*\n\|---.*\n((?:\|.*\n)*)", STUDY_FILE)
     assert documented
     expected = "".join(f"{row(setting)}\n" for setting in TABLE.values())
@@ -58,7 +51,7 @@ def test_the_settings_table_is_the_one_the_program_has() -> None:
 
 
 @pytest.mark.parametrize("kind", BUILT_IN)
-def test_every_field_and_metric_of_a_built_in_task_is_documented(kind: str) -> None:
+def test_every_field_and_metric_of_a_built_in_task_is_documented(kind):
     description = describe(kind)
     assert f"`{kind}`" in TASKS
     for name in [*description.fields, *(description.metrics or ())]:
@@ -66,7 +59,7 @@ def test_every_field_and_metric_of_a_built_in_task_is_documented(kind: str) -> N
 
 
 @pytest.mark.parametrize("kind", BUILT_IN)
-def test_every_setting_of_a_tasks_own_is_documented(kind: str) -> None:
+def test_every_setting_of_a_tasks_own_is_documented(kind):
     own = [
         setting
         for setting in (describe(kind).settings or {}).values()
@@ -77,32 +70,26 @@ def test_every_setting_of_a_tasks_own_is_documented(kind: str) -> None:
 
 
 @pytest.mark.parametrize("name", [*methods.SAMPLERS, *methods.PRUNERS, "promotion"])
-def test_every_sampler_and_pruner_is_documented(name: str) -> None:
+def test_every_sampler_and_pruner_is_documented(name):
     assert f"`{name}`" in STUDY_FILE
 
 
 @pytest.mark.parametrize(
     "model",
     [
-        spec.StudySpec,
-        spec.Objective,
-        spec.StudyBudget,
-        spec.PerTrial,
-        spec.Search,
-        spec.Confirm,
-        spec.Resources,
-        parameters.FloatParameter,
-        parameters.CategoricalParameter,
+        *(spec.StudySpec, spec.Objective, spec.StudyBudget),
+        *(spec.PerTrial, spec.Search, spec.Confirm, spec.Resources),
+        *(parameters.FloatParameter, parameters.CategoricalParameter),
     ],
 )
-def test_every_key_of_the_study_file_is_documented(model: type[BaseModel]) -> None:
+def test_every_key_of_the_study_file_is_documented(model):
     for name, field in model.model_fields.items():
         key = field.alias or name
         if key not in ("base", "text"):  # not in the file
             assert re.search(rf"\b{key}\b", STUDY_FILE), f"{model.__name__}: {key}"
 
 
-def test_every_attribute_of_a_trial_handle_is_documented() -> None:
+def test_every_attribute_of_a_trial_handle_is_documented():
     handle = set(re.findall(r"^    (\w+):", str(inspect.getdoc(FunctionTrial)), flags=re.MULTILINE))
     handle |= {name for name in vars(FunctionTrial) if not name.startswith("_")}
     assert {"seed", "report", "save"} <= handle
@@ -113,11 +100,11 @@ def test_every_attribute_of_a_trial_handle_is_documented() -> None:
 @pytest.mark.parametrize(
     "text", pages.texts("study-file", "yaml") + pages.texts("own-training-code", "yaml")
 )
-def test_the_study_files_shown_are_right(text: str) -> None:
+def test_the_study_files_shown_are_right(text):
     assert spec_file.parse(text, base=DOCS).study == yaml.safe_load(text)["study"]
 
 
-def test_links_between_the_pages_lead_somewhere() -> None:
+def test_links_between_the_pages_lead_somewhere():
     for page in DOCS.rglob("*.md"):
         for link in re.findall(r"\]\((?!https?:)([^)#]+)", page.read_text(encoding="utf-8")):
             assert (page.parent / link).exists(), f"{page.name}: {link}"

@@ -16,10 +16,7 @@ from support.files import pages
 from support.files.past_runs import command
 
 PAGE = pages.read("import")
-FILES = {
-    "text": ["runs.csv", "printed.txt"],
-    "yaml": ["sweep.yaml", "becomes.yaml"],
-}
+FILES = {"text": ["runs.csv", "printed.txt"], "yaml": ["sweep.yaml", "becomes.yaml"]}
 """The names of the files that the page shows, in its order."""
 WANDB = (
     '"Name","State","Created","Runtime","lr","batch_size","val_loss"\n'
@@ -43,9 +40,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def test_every_command_of_the_page_works_and_prints_what_it_says(
-    folder: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_every_command_of_the_page_works_and_prints_what_it_says(folder, capsys):
     lines = "".join(pages.texts("import", "sh")).splitlines()
     assert len(lines) >= 6
     said = {}
@@ -61,13 +56,13 @@ def test_every_command_of_the_page_works_and_prints_what_it_says(
     assert made == (folder / "becomes.yaml").read_text()
 
 
-def test_the_study_file_that_is_made_has_no_mistakes(folder: Path) -> None:
+def test_the_study_file_that_is_made_has_no_mistakes(folder):
     (folder / "train.py").touch()
     assert command("init", "made.yaml", "--from", "sweep.yaml") == 0
     reading.load(folder / "made.yaml", inspect=inspect)
 
 
-def test_every_option_and_key_is_named(capsys: pytest.CaptureFixture[str]) -> None:
+def test_every_option_and_key_is_named(capsys):
     with pytest.raises(SystemExit):
         main(["import", "--help"])
     for option in re.findall(r"--[a-z-]+", capsys.readouterr().out):

@@ -88,7 +88,7 @@ def pods_of(kind: str) -> list[Any]:
 
 
 @pytest.mark.parametrize("kind", MANIFESTS)
-def test_manifests_have_the_fields_that_kuberay_knows(kind: str) -> None:
+def test_manifests_have_the_fields_that_kuberay_knows(kind):
     found = manifest(MANIFESTS[kind])
     jsonschema.validate(found, KUBERAY[kind])
     found["spec"]["nonsense"] = 1
@@ -97,7 +97,7 @@ def test_manifests_have_the_fields_that_kuberay_knows(kind: str) -> None:
 
 
 @pytest.mark.parametrize("release", KUBERNETES)
-def test_pods_and_claims_hold_to_the_schemas_of_kubernetes(release: str) -> None:
+def test_pods_and_claims_hold_to_the_schemas_of_kubernetes(release):
     kubernetes_validate.validate(manifest("checkpoints.yaml"), release, strict=True)
     for spec in pods_of("RayCluster") + pods_of("RayJob"):
         pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "pod"}, "spec": spec}
@@ -108,7 +108,7 @@ def test_pods_and_claims_hold_to_the_schemas_of_kubernetes(release: str) -> None
 
 
 @pytest.mark.parametrize("kind", MANIFESTS)
-def test_the_head_has_the_database_and_no_trials_and_workers_begin_at_none(kind: str) -> None:
+def test_the_head_has_the_database_and_no_trials_and_workers_begin_at_none(kind):
     spec = cluster_of(kind)
     head = spec["headGroupSpec"]
     assert head["rayStartParams"]["num-cpus"] == "0"
@@ -122,7 +122,7 @@ def test_the_head_has_the_database_and_no_trials_and_workers_begin_at_none(kind:
 
 
 @pytest.mark.parametrize("kind", MANIFESTS)
-def test_names_in_the_manifests_belong_together(kind: str) -> None:
+def test_names_in_the_manifests_belong_together(kind):
     spec = cluster_of(kind)
     claim = manifest("checkpoints.yaml")["metadata"]["name"]
     said = (FOLDER / "README.md").read_text()
@@ -142,7 +142,7 @@ def test_names_in_the_manifests_belong_together(kind: str) -> None:
     assert spec["rayVersion"] == version("ray")
 
 
-def test_the_recipe_for_skypilot_keeps_the_database_from_workers() -> None:
+def test_the_recipe_for_skypilot_keeps_the_database_from_workers():
     recipe = yaml.safe_load((DOCKER / "skypilot.yaml").read_text())
     assert recipe["secrets"] == {"HPSEARCH_STORAGE": None}
     script = recipe["run"]

@@ -18,6 +18,7 @@ from hpsearch.simulation.curve_file import load_curves
 from hpsearch.study_file.levels import trial_budget
 from hpsearch.study_file.reading import load
 from support.patience import wait_until
+from support.running.programs import HPSEARCH, run_program
 from trials.contract import Diverged
 
 BENCHMARKS = Path(__file__).parents[3] / "benchmarks"
@@ -89,9 +90,7 @@ def last_rows(table: pd.DataFrame) -> pd.DataFrame:
     return table.groupby(["trial", "seed"]).last(skipna=False)
 
 
-def test_a_configuration_is_the_same_however_many_are_drawn_and_keeps_the_conditions(
-    small: Any,
-) -> None:
+def test_a_configuration_is_the_same_however_many_are_drawn_and_keeps_the_conditions(small):
     drawn = [small.configuration(number) for number in range(40)]
     assert drawn[7] == small.configuration(7)
     assert len({params["rate"] for params in drawn}) == 40
@@ -100,9 +99,7 @@ def test_a_configuration_is_the_same_however_many_are_drawn_and_keeps_the_condit
         assert ("width" in params) == (params["kind"] == "wide")
 
 
-def test_a_table_has_each_report_of_each_seed_and_the_metrics_that_are_reported_often(
-    bench: Any, small: Any
-) -> None:
+def test_a_table_has_each_report_of_each_seed_and_the_metrics_that_are_reported_often(bench, small):
     table = train(bench, small, 12, 5)
     assert set(table.columns) == {
         *("trial", "seed", "rate", "kind", "width", "epochs", "seconds"),
@@ -117,9 +114,7 @@ def test_a_table_has_each_report_of_each_seed_and_the_metrics_that_are_reported_
     assert (whole.groupby(["trial", "seed"])["seconds"].diff().dropna() >= 0).all()
 
 
-def test_a_run_that_fails_is_recorded_until_then_and_is_read_as_diverged(
-    bench: Any, small: Any
-) -> None:
+def test_a_run_that_fails_is_recorded_until_then_and_is_read_as_diverged(bench, small):
     last = last_rows(train(bench, small, 12, 0))
     assert (last.loc[last["rate"] > 0.5, "epochs"] == 7).all()
     assert (last.loc[last["rate"] < 0.1, "epochs"] == 3).all()
@@ -133,9 +128,7 @@ def test_a_run_that_fails_is_recorded_until_then_and_is_read_as_diverged(
         found.curves.measure(one, 0, 18.0)
 
 
-def test_a_recording_continues_from_its_table_where_the_runs_are_gone(
-    bench: Any, small: Any
-) -> None:
+def test_a_recording_continues_from_its_table_where_the_runs_are_gone(bench, small):
     before = train(bench, small, 12, 5)
     for file in small.runs.glob("*.json"):
         file.unlink()
@@ -147,9 +140,7 @@ def test_a_recording_continues_from_its_table_where_the_runs_are_gone(
     pd.testing.assert_frame_equal(recording.pack(small, table), before)
 
 
-def test_a_recording_starts_anew_where_the_table_is_of_another_study_file(
-    bench: Any, small: Any
-) -> None:
+def test_a_recording_starts_anew_where_the_table_is_of_another_study_file(bench, small):
     train(bench, small, 2, 0)
     changed = {**STUDY, "seed": 4}
     small.file.write_text(yaml.safe_dump(changed))
@@ -157,14 +148,14 @@ def test_a_recording_starts_anew_where_the_table_is_of_another_study_file(
     assert bench("recorded.recording").unpack(other, small.file.with_suffix(".parquet")) == 0
 
 
-def test_a_mistake_in_the_training_code_is_not_recorded(bench: Any, small: Any) -> None:
+def test_a_mistake_in_the_training_code_is_not_recorded(bench, small):
     (small.folder / "small_training.py").write_text("def train(params, trial):\n    params['none']")
     with pytest.raises(RuntimeError, match="none"):
         train(bench, small, 1, 0)
     assert list(small.runs.glob("*.json")) == []
 
 
-def test_seeds_differ_and_the_same_seed_does_not(bench: Any, small: Any, tmp_path: Path) -> None:
+def test_seeds_differ_and_the_same_seed_does_not(bench, small, tmp_path):
     table = train(bench, small, 12, 12)
     again = bench("recorded.recording").Workload(small.file, tmp_path / "again")
     (tmp_path / "again").mkdir()
@@ -176,7 +167,7 @@ def test_seeds_differ_and_the_same_seed_does_not(bench: Any, small: Any, tmp_pat
     assert (final[0] != final[1]).any()
 
 
-def test_runs_of_a_study_file_that_has_changed_are_refused(bench: Any, small: Any) -> None:
+def test_runs_of_a_study_file_that_has_changed_are_refused(bench, small):
     train(bench, small, 2, 0)
     small.file.write_text(yaml.safe_dump({**STUDY, "seed": 4}))
     changed = bench("recorded.recording").Workload(small.file, small.folder)
@@ -184,7 +175,7 @@ def test_runs_of_a_study_file_that_has_changed_are_refused(bench: Any, small: An
         bench("recorded.recording").read_runs(changed)
 
 
-def test_figures_of_a_table_are_those_of_its_curves(bench: Any, small: Any) -> None:
+def test_figures_of_a_table_are_those_of_its_curves(bench, small):
     table = train(bench, small, 30, 12)
     row = bench("recorded.recording").summary(small, table)
     final = last_rows(table)["metrics.accuracy"].unstack("seed")
@@ -198,7 +189,7 @@ def test_figures_of_a_table_are_those_of_its_curves(bench: Any, small: Any) -> N
     json.dumps({"rows": [row]}, allow_nan=False)
 
 
-def test_a_recorded_workload_is_raced_on_by_its_reports(bench: Any, small: Any) -> None:
+def test_a_recorded_workload_is_raced_on_by_its_reports(bench, small):
     table = train(bench, small, 12, 5)
     (task,) = bench("races.curves").recorded_tasks(small.folder)
     assert (task.name, task.family, task.unit, task.total) == ("small", "recorded", "steps", 18)
@@ -221,7 +212,7 @@ def test_a_recorded_workload_is_raced_on_by_its_reports(bench: Any, small: Any) 
         curves.measure(small.configuration(int(failed["trial"])), 0, float(failed["epochs"]))
 
 
-def test_words_are_tagged_by_rules(bench: Any) -> None:
+def test_words_are_tagged_by_rules(bench):
     text = "It must not read the first 3 lines of a file , if it is closed ; stop ."
     tags = bench("recorded.data").tags_of(text.split())
     inside = "O B-VERB B-NEGATION O B-NOUN I-NOUN B-NUMBER O B-PLACE I-PLACE I-PLACE"
@@ -229,9 +220,7 @@ def test_words_are_tagged_by_rules(bench: Any) -> None:
 
 
 @pytest.mark.thorough
-def test_sentences_are_the_same_each_time_and_each_module_has_its_share(
-    bench: Any, tmp_path: Path
-) -> None:
+def test_sentences_are_the_same_each_time_and_each_module_has_its_share(bench, tmp_path):
     data = bench("recorded.data")
     task = {"train": "data/sentences.csv", "text": "text"}
     made = []
@@ -245,23 +234,21 @@ def test_sentences_are_the_same_each_time_and_each_module_has_its_share(
 
 
 @pytest.mark.parametrize("name", ["data/banking77-test-600.csv", "./data/minilm"])
-def test_data_that_does_not_come_with_anything_is_asked_for(
-    bench: Any, tmp_path: Path, name: str
-) -> None:
+def test_data_that_does_not_come_with_anything_is_asked_for(bench, tmp_path, name):
     data = bench("recorded.data")
     with pytest.raises(SystemExit, match="this workload needs --"):
         data.make({"train": name}, tmp_path, data.Sources(None, None))
 
 
 @pytest.mark.parametrize("study", STUDIES, ids=lambda path: path.stem)
-def test_the_study_files_report_often_enough(study: Path, bench: Any) -> None:
+def test_the_study_files_report_often_enough(study, bench):
     spec = load(study)
     assert spec.study == study.stem
     assert len(trial_budget(spec).report_at) >= bench("recorded.recording").LEVELS
 
 
 @pytest.mark.parametrize("table", TABLES, ids=lambda path: path.stem)
-def test_a_table_that_comes_with_the_sources_can_be_simulated(table: Path) -> None:
+def test_a_table_that_comes_with_the_sources_can_be_simulated(table):
     spec = load(table.with_suffix(".yaml"))
     found = load_curves(table, spec)
     assert len(found.curves.configurations) >= 22
@@ -275,12 +262,9 @@ def test_a_table_that_comes_with_the_sources_can_be_simulated(table: Path) -> No
 
 @pytest.mark.thorough
 @pytest.mark.parametrize(
-    "name",
-    ["images", pytest.param("table-cancer", marks=pytest.mark.thorough), "table-diabetes"],
+    "name", ["images", pytest.param("table-cancer", marks=pytest.mark.thorough), "table-diabetes"]
 )
-def test_a_table_that_comes_with_the_sources_can_be_continued(
-    bench: Any, tmp_path: Path, name: str
-) -> None:
+def test_a_table_that_comes_with_the_sources_can_be_continued(bench, tmp_path, name):
     study = BENCHMARKS / "recorded" / f"{name}.yaml"
     workload = bench("recorded.recording").Workload(study, tmp_path)
     data = bench("recorded.data")
@@ -291,12 +275,12 @@ def test_a_table_that_comes_with_the_sources_can_be_continued(
     )
 
 
-def test_the_tables_are_small() -> None:
+def test_the_tables_are_small():
     assert sum(table.stat().st_size for table in TABLES) < LARGEST_BYTES
 
 
 @pytest.mark.thorough
-def test_a_recording_that_is_killed_goes_on_and_its_table_is_simulated(tmp_path: Path) -> None:
+def test_a_recording_that_is_killed_goes_on_and_its_table_is_simulated(tmp_path):
     count = 12
     call = [sys.executable, str(BENCHMARKS / "record.py"), "table-diabetes"]
     call += ["--folder", str(tmp_path), "--tables", str(tmp_path)]
@@ -309,13 +293,7 @@ def test_a_recording_that_is_killed_goes_on_and_its_table_is_simulated(tmp_path:
     before = {file: file.stat().st_mtime_ns for file in runs.glob("*.json")}
     assert 0 < len(before) < count
 
-    again = subprocess.run(
-        [*call, "--json", str(tmp_path / "rows.json")],
-        env=environment,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    again = run_program([*call, "--json", str(tmp_path / "rows.json")], env=environment)
     assert again.returncode == ENDED, again.stderr
     told = [line for line in again.stderr.splitlines() if line.startswith("table-diabetes: conf")]
     assert len(told) == len({*told}) == count + 2 - len(before)
@@ -327,11 +305,6 @@ def test_a_recording_that_is_killed_goes_on_and_its_table_is_simulated(tmp_path:
     study = BENCHMARKS / "recorded" / "table-diabetes.yaml"
     curves = tmp_path / "table-diabetes.parquet"
     command = ["simulate", str(study), "--curves", str(curves), "--workers", "2"]
-    simulated = subprocess.run(
-        [str(Path(sys.executable).with_name("hpsearch")), *command, "--format", "json"],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    simulated = run_program([HPSEARCH, *command, "--format", "json"])
     assert simulated.returncode == ENDED, simulated.stderr
     assert json.loads(simulated.stdout)["configurations_used"] == count

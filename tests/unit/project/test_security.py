@@ -45,7 +45,7 @@ def keywords(call: ast.Call) -> dict[str | None, str]:
     return {keyword.arg: ast.unparse(keyword.value) for keyword in call.keywords}
 
 
-def test_no_module_imports_what_unpickles() -> None:
+def test_no_module_imports_what_unpickles():
     for path in SOURCES:
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
@@ -53,7 +53,7 @@ def test_no_module_imports_what_unpickles() -> None:
             assert not any(name.split(".")[0] in UNPICKLERS for name in names), path
 
 
-def test_everything_that_could_unpickle_is_told_not_to() -> None:
+def test_everything_that_could_unpickle_is_told_not_to():
     found = {"torch.load": 0, "np.load": 0}
     for path, name, call in calls():
         if name == "torch.load":
@@ -66,7 +66,7 @@ def test_everything_that_could_unpickle_is_told_not_to() -> None:
     assert found["np.load"] >= 1
 
 
-def test_a_models_code_runs_by_the_study_files_word_alone() -> None:
+def test_a_models_code_runs_by_the_study_files_word_alone():
     loaded = 0
     for path, name, call in calls():
         given = keywords(call)
@@ -84,14 +84,14 @@ def test_a_models_code_runs_by_the_study_files_word_alone() -> None:
     assert loaded >= 3, "the rule above looks at something"
 
 
-def test_a_checkpoints_state_that_would_run_code_is_refused(tmp_path: Path) -> None:
+def test_a_checkpoints_state_that_would_run_code_is_refused(tmp_path):
     torch.save({"step": 1, "evil": Evil(tmp_path / "owned")}, tmp_path / "state.pt")
     with pytest.raises(pickle.UnpicklingError):
         torch.load(tmp_path / "state.pt", map_location="cpu", weights_only=True)
     assert not (tmp_path / "owned").exists()
 
 
-def test_workers_are_told_nothing_of_the_database() -> None:
+def test_workers_are_told_nothing_of_the_database():
     spec = parse(GOOD, base=ROOT)
     assert not {field.name for field in fields(WorkerConfig)} & {
         "storage",
@@ -102,5 +102,5 @@ def test_workers_are_told_nothing_of_the_database() -> None:
     assert not re.search(r"(sqlite|postgresql)://", repr(worker_config(spec, "/checkpoints")))
 
 
-def test_the_dashboard_listens_on_loopback_unless_it_is_told_otherwise() -> None:
+def test_the_dashboard_listens_on_loopback_unless_it_is_told_otherwise():
     assert signature(dashboard).parameters["host"].default == "127.0.0.1"

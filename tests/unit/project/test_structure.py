@@ -29,18 +29,18 @@ def imports() -> ModuleType:
     return module
 
 
-def test_no_folder_holds_more_files_than_one_sees_at_once() -> None:
+def test_no_folder_holds_more_files_than_one_sees_at_once():
     files = collections.Counter(path.parent for path in FILES)
     assert {folder: number for folder, number in files.items() if number > FULLEST} == {}
 
 
-def test_each_room_says_what_it_is_for() -> None:
+def test_each_room_says_what_it_is_for():
     rooms = [path for path in FILES if path.name == "__init__.py"]
     silent = [path for path in rooms if not ast.get_docstring(ast.parse(path.read_text("utf-8")))]
     assert silent == []
 
 
-def test_each_room_names_its_modules() -> None:
+def test_each_room_names_its_modules():
     unnamed = {}
     rooms = [path for path in FILES if path.name == "__init__.py"]
     for path in rooms:
@@ -55,7 +55,7 @@ def test_each_room_names_its_modules() -> None:
     assert unnamed == {}
 
 
-def test_no_two_public_types_share_a_name() -> None:
+def test_no_two_public_types_share_a_name():
     places = collections.defaultdict(list)
     for path in FILES:
         for node in ast.parse(path.read_text("utf-8")).body:
@@ -65,9 +65,7 @@ def test_no_two_public_types_share_a_name() -> None:
 
 
 @pytest.mark.parametrize("package", PACKAGES)
-def test_the_architecture_page_shows_the_rooms_as_they_are(
-    package: str, imports: ModuleType
-) -> None:
+def test_the_architecture_page_shows_the_rooms_as_they_are(package, imports):
     page = (ROOT / "docs" / "architecture.md").read_text("utf-8")
     graph = imports.rooms(package, imports.sources(None))
     assert imports.cycles(graph) == []
@@ -75,7 +73,7 @@ def test_the_architecture_page_shows_the_rooms_as_they_are(
 
 
 @pytest.mark.parametrize("package", PACKAGES)
-def test_the_architecture_page_opens_with_all_rooms(package: str) -> None:
+def test_the_architecture_page_opens_with_all_rooms(package):
     page = (ROOT / "docs" / "architecture.md").read_text("utf-8").splitlines()
     opening = "\n".join(page[:50])
     inside = [path for path in (ROOT / package).iterdir() if path.stem[:2] != "__"]

@@ -36,17 +36,17 @@ def detail_of(state: State, starts: list[dict[str, Any]], **more: Any) -> TrialD
         ([attempt(0.0, trained=False), attempt(0.0), attempt(2.0, trained=False)], (0.0,)),
     ],
 )
-def test_what_was_trained_in_vain_is_not_repeated(starts, parts) -> None:
+def test_what_was_trained_in_vain_is_not_repeated(starts, parts):
     assert recorded_training(detail_of(State.COMPLETE, starts)).parts == parts
 
 
-def test_a_failure_of_the_machine_is_not_asked_for() -> None:
+def test_a_failure_of_the_machine_is_not_asked_for():
     lost = detail_of(State.FAILED, [attempt(0.0)], error_kind=ErrorKind.LOST, error_text="gone")
     course = recorded_training(lost)
     assert (course.error, course.must_end, course.end) == (None, False, 3.0)
 
 
-def test_a_trial_that_ends_earlier_or_later_is_different() -> None:
+def test_a_trial_that_ends_earlier_or_later_is_different():
     reports = {1.0: {"a": 1.0}, 2.0: {"a": float("nan")}}
     recorded = RecordedTraining((0.0,), 2.0, reports, True, None)
     same = Comparison(recorded)
@@ -66,7 +66,7 @@ def test_a_trial_that_ends_earlier_or_later_is_different() -> None:
     assert shorter.difference == "at 2: it was not reported this time"
 
 
-def test_a_thinned_trial_is_compared_at_the_reports_that_stayed() -> None:
+def test_a_thinned_trial_is_compared_at_the_reports_that_stayed():
     reports = {1.0: {"a": 1.0}, 3.0: {"a": 3.0}}
     recorded = RecordedTraining((0.0,), 3.0, reports, True, None, thinned=True)
     found = Comparison(recorded)
@@ -78,14 +78,14 @@ def test_a_thinned_trial_is_compared_at_the_reports_that_stayed() -> None:
     assert found.difference == "at 4: the trial had ended before"
 
 
-def test_the_first_difference_names_its_metric() -> None:
+def test_the_first_difference_names_its_metric():
     recorded = RecordedTraining((0.0,), 1.0, {1.0: dict.fromkeys("abcde", 1.0)}, True, None)
     found = Comparison(recorded)
     found.add(Report(1.0, dict.fromkeys("abcd", 2.0)))
     assert found.difference == "at 1: a 2.0 instead of 1.0"
 
 
-def test_what_is_not_as_it_was_is_named() -> None:
+def test_what_is_not_as_it_was_is_named():
     packages = {"hpsearch": "0.1", "python": "3.11.1", "torch": "2.0"}
     before = Environment(1.0, "abc", packages, "CPU", "f" * 64)
     now = Environment(2.0, "abd", {**packages, "python": "3.12.1"}, "CPU", "e" * 64)

@@ -36,20 +36,20 @@ class Shown:
         return self.chances.raised({number: given})[number]
 
 
-def test_as_long_as_none_has_ended_nothing_is_added() -> None:
+def test_as_long_as_none_has_ended_nothing_is_added():
     shown = Shown()
     number = shown.trial(0.3)
     assert shown.chance(number, 0.02) == 0.02
 
 
-def test_a_rung_that_all_complete_trials_have_passed_over_tells_nothing() -> None:
+def test_a_rung_that_all_complete_trials_have_passed_over_tells_nothing():
     shown = Shown()
     number = shown.trial(0.3)
     shown.rungs.finish(99, 0.1)
     assert shown.chance(number, 0.02) == 0.02
 
 
-def test_the_greater_chance_counts() -> None:
+def test_the_greater_chance_counts():
     shown = Shown()
     shown.trial(0.1, end=0.1)
     paused = shown.trial(0.2)
@@ -59,7 +59,7 @@ def test_the_greater_chance_counts() -> None:
     assert shown.chance(paused, 0.9) == 0.9
 
 
-def test_who_is_ahead_by_the_loss_alone_may_win_where_the_loss_has_told_of_ends() -> None:
+def test_who_is_ahead_by_the_loss_alone_may_win_where_the_loss_has_told_of_ends():
     with_loss, without = Shown(), Shown()
     for error, loss, end in [(0.1, 4.0, 0.6), (0.2, 3.9, 0.5), (0.3, 3.5, 0.4), (0.4, 3.2, 0.3)]:
         with_loss.trial(error, loss, end)
@@ -70,7 +70,7 @@ def test_who_is_ahead_by_the_loss_alone_may_win_where_the_loss_has_told_of_ends(
     assert without.chance(paused[0]) == pytest.approx(without.chance(paused[1]))
 
 
-def test_a_trial_that_ends_or_arrives_changes_the_chances_of_the_others() -> None:
+def test_a_trial_that_ends_or_arrives_changes_the_chances_of_the_others():
     shown = Shown()
     shown.trial(0.3, end=0.3)
     paused = shown.trial(0.2)
@@ -79,7 +79,7 @@ def test_a_trial_that_ends_or_arrives_changes_the_chances_of_the_others() -> Non
     assert shown.chance(paused) < before
 
 
-def test_a_loss_that_some_have_not_reported_does_not_count() -> None:
+def test_a_loss_that_some_have_not_reported_does_not_count():
     shown = Shown()
     shown.trial(0.1, 1.0, end=0.1)
     shown.trial(0.3, end=0.3)
@@ -87,7 +87,7 @@ def test_a_loss_that_some_have_not_reported_does_not_count() -> None:
     assert shown.chance(ahead) == pytest.approx(shown.chance(behind))
 
 
-def test_of_many_that_have_ended_the_best_one_is_among_those_that_count() -> None:
+def test_of_many_that_have_ended_the_best_one_is_among_those_that_count():
     shown = Shown()
     for place in range(3 * MOST_ENDED):
         shown.trial(0.1 + 0.001 * place, end=0.1 + 0.001 * place)

@@ -75,7 +75,7 @@ class Watched:
         return found
 
 
-def test_a_trial_that_has_learnt_nothing_by_a_third_of_its_budget_is_stopped_in_words() -> None:
+def test_a_trial_that_has_learnt_nothing_by_a_third_of_its_budget_is_stopped_in_words():
     watched = Watched(study())
     searcher = watched.searcher()
     early = [watched.assess(searcher, epoch, GUESS) for epoch in range(1, 6)]
@@ -89,7 +89,7 @@ def test_a_trial_that_has_learnt_nothing_by_a_third_of_its_budget_is_stopped_in_
 
 
 @pytest.mark.parametrize("where", ["params", "settings"])
-def test_a_trial_is_given_its_warm_up_and_time_after_it(where: str) -> None:
+def test_a_trial_is_given_its_warm_up_and_time_after_it(where):
     spec = study(settings={"warmup": 0.5}) if where == "settings" else study()
     params = {"warmup": 0.5} if where == "params" else None
     assert Watched(spec, params=params).train(GUESS) == 12
@@ -100,26 +100,24 @@ def test_a_trial_is_given_its_warm_up_and_time_after_it(where: str) -> None:
     [500, "long", None, True, -1.0, float("nan")],
     ids=["steps", "text", "none", "flag", "negative", "nan"],
 )
-def test_what_is_not_a_share_says_nothing_of_the_warm_up(warmup: Any) -> None:
+def test_what_is_not_a_share_says_nothing_of_the_warm_up(warmup):
     assert Watched(study(), params={"warmup": warmup}).train(GUESS) == 6
 
 
 @pytest.mark.parametrize("role", [Role.DEFAULT, Role.CONFIRM])
-def test_what_is_measured_in_full_is_not_stopped(role: Role) -> None:
+def test_what_is_measured_in_full_is_not_stopped(role):
     assert Watched(study(), role=role).train(GUESS) is None
 
 
 @pytest.mark.parametrize("role", [Role.ENQUEUED, Role.PROPOSED])
-def test_what_was_asked_for_is_judged_like_others(role: Role) -> None:
+def test_what_was_asked_for_is_judged_like_others(role):
     assert Watched(study(), role=role).train(GUESS) == 6
 
 
 @pytest.mark.parametrize(
     ("learnt", "stuck"), [(2, 2), (3, 4), (9, 1)], ids=["few", "less than half", "no guess"]
 )
-def test_where_few_have_learnt_or_no_others_show_the_guess_nothing_is_stopped(
-    learnt: int, stuck: int
-) -> None:
+def test_where_few_have_learnt_or_no_others_show_the_guess_nothing_is_stopped(learnt, stuck):
     watched = Watched(study(), learnt=learnt, stuck=stuck)
     if stuck == 1:
         for other in watched.history.trials[stuck:-1]:
@@ -129,7 +127,7 @@ def test_where_few_have_learnt_or_no_others_show_the_guess_nothing_is_stopped(
 
 
 @pytest.mark.parametrize("name", ["loss", "val_loss", "train_loss"])
-def test_a_slow_starter_whose_loss_falls_is_not_stopped(name: str) -> None:
+def test_a_slow_starter_whose_loss_falls_is_not_stopped(name):
     watched = Watched(study())
     for other in watched.history.trials[:-1]:
         for report in other.reports.values():
@@ -138,23 +136,23 @@ def test_a_slow_starter_whose_loss_falls_is_not_stopped(name: str) -> None:
     assert watched.train(*falls) is None
 
 
-def test_a_loss_that_jumps_above_that_of_a_guess_is_no_learning() -> None:
+def test_a_loss_that_jumps_above_that_of_a_guess_is_no_learning():
     jumps = [{"accuracy": 1 / 12, "loss": 9.0 / epoch + 2.485} for epoch in range(1, EPOCHS)]
     assert Watched(study()).train(*jumps) == 6
 
 
 @pytest.mark.parametrize("loss", [{}, {"loss": float("nan")}], ids=["absent", "not a number"])
-def test_without_a_loss_the_objective_decides(loss: dict[str, float]) -> None:
+def test_without_a_loss_the_objective_decides(loss):
     assert Watched(study()).train({"accuracy": 1 / 12, **loss}) == 6
 
 
-def test_a_trial_that_was_ever_better_or_still_moves_is_not_stopped() -> None:
+def test_a_trial_that_was_ever_better_or_still_moves_is_not_stopped():
     assert Watched(study()).train(LEARNT, GUESS) is None
     moves = [{"accuracy": 1 / 12 - 1e-6 * epoch, "loss": 2.485} for epoch in range(EPOCHS)]
     assert Watched(study()).train(*moves) is None
 
 
-def test_a_value_that_many_are_worse_than_has_been_learnt() -> None:
+def test_a_value_that_many_are_worse_than_has_been_learnt():
     watched = Watched(study(), learnt=6, stuck=6)
     for other in watched.history.trials[:4]:
         for epoch in range(3, EPOCHS + 1):
@@ -162,7 +160,7 @@ def test_a_value_that_many_are_worse_than_has_been_learnt() -> None:
     assert watched.train(GUESS) is None
 
 
-def test_less_of_an_error_is_better_and_a_loss_as_objective_counts_as_itself() -> None:
+def test_less_of_an_error_is_better_and_a_loss_as_objective_counts_as_itself():
     spec = study(objective={"metric": "loss", "direction": "minimize"})
     assert Watched(spec).train(GUESS) == 6
     assert Watched(spec, better={"loss": 3.0}).train(GUESS) is None
@@ -182,11 +180,11 @@ def test_less_of_an_error_is_better_and_a_loss_as_objective_counts_as_itself() -
     ],
     ids=["none", "median", "several objectives"],
 )
-def test_another_pruner_or_several_objectives_are_left_alone(changes: dict[str, Any]) -> None:
+def test_another_pruner_or_several_objectives_are_left_alone(changes):
     assert Watched(study(**changes)).train(GUESS) is None
 
 
-def test_a_driver_that_takes_the_study_up_judges_the_same_and_its_rungs_stand_the_same() -> None:
+def test_a_driver_that_takes_the_study_up_judges_the_same_and_its_rungs_stand_the_same():
     watched = Watched(study())
     for epoch in range(1, 6):
         watched.assess(watched.searcher(), epoch, GUESS)
@@ -206,7 +204,7 @@ def test_a_driver_that_takes_the_study_up_judges_the_same_and_its_rungs_stand_th
         )
 
 
-def test_a_trial_that_learnt_later_in_a_lost_attempt_is_not_stopped_when_it_redoes_it() -> None:
+def test_a_trial_that_learnt_later_in_a_lost_attempt_is_not_stopped_when_it_redoes_it():
     watched = Watched(study())
     watched.train(*[GUESS] * 4, LEARNT)
     searcher = watched.searcher()

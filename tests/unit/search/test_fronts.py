@@ -39,9 +39,7 @@ def rung_of(some: list[ParetoPoint], order: list[int]) -> FrontRung:
 @pytest.mark.parametrize("violating", [False, True])
 @pytest.mark.parametrize("objectives", [2, 3])
 @pytest.mark.parametrize("seed", range(3))
-def test_the_order_is_that_of_nsga_ii_in_optuna(
-    seed: int, objectives: int, violating: bool
-) -> None:
+def test_the_order_is_that_of_nsga_ii_in_optuna(seed, objectives, violating):
     some = points(seed, 60, objectives, violating)
     frozen = [
         optuna.trial.create_trial(
@@ -78,7 +76,7 @@ def _ends(front: list[int], some: list[ParetoPoint]) -> set[int]:
     return {front[i] for i in (*losses.argmin(axis=0), *losses.argmax(axis=0))}
 
 
-def test_standings_do_not_depend_on_the_order_of_arrival() -> None:
+def test_standings_do_not_depend_on_the_order_of_arrival():
     some = points(7, 80, 2, violating=True)
     one = rung_of(some, list(range(80)))
     other = FrontRung(1.0)
@@ -89,7 +87,7 @@ def test_standings_do_not_depend_on_the_order_of_arrival() -> None:
     assert all(one.rank(number) == other.rank(number) for number in range(80))
 
 
-def test_a_trial_without_a_finite_value_is_last_and_never_goes_on() -> None:
+def test_a_trial_without_a_finite_value_is_last_and_never_goes_on():
     rungs = Rungs([1], total=9, eta=3, kind=FrontRung)
     assert rungs.arrive(0, 0, None).why == "no finite value at 1"
     for number in range(1, 4):
@@ -99,7 +97,7 @@ def test_a_trial_without_a_finite_value_is_last_and_never_goes_on() -> None:
     assert len(rungs.rungs[0]) == 4
 
 
-def test_the_share_that_goes_on_is_taken_from_the_first_front() -> None:
+def test_the_share_that_goes_on_is_taken_from_the_first_front():
     rungs = Rungs([1], total=9, eta=3, kind=FrontRung)
     along = [(0.1, 0.9), (0.2, 0.85), (0.5, 0.5), (0.9, 0.1), (0.6, 0.6), (0.95, 0.95)]
     judged = [rungs.arrive(0, n, ParetoPoint(0.0, losses)) for n, losses in enumerate(along)]
@@ -113,7 +111,7 @@ def test_the_share_that_goes_on_is_taken_from_the_first_front() -> None:
     assert paused.why.endswith("; it is in front 3 of 3, and others come first")
 
 
-def test_what_shows_the_same_values_decides_nothing() -> None:
+def test_what_shows_the_same_values_decides_nothing():
     rungs = Rungs([1], total=9, eta=3, kind=FrontRung)
     for number in range(4):
         rungs.arrive(0, number, ParetoPoint(0.0, (0.5, 0.5)))
@@ -121,7 +119,7 @@ def test_what_shows_the_same_values_decides_nothing() -> None:
     assert rungs.share(0) == 1.0
 
 
-def test_fronts_that_stay_foretell_and_fronts_that_turn_do_not() -> None:
+def test_fronts_that_stay_foretell_and_fronts_that_turn_do_not():
     for turned, trust in ((False, 0.9), (True, 0.2)):
         rungs = Rungs([1], total=9, kind=FrontRung)
         for number, point in enumerate(points(1, 40, 2, violating=False)):
@@ -131,7 +129,7 @@ def test_fronts_that_stay_foretell_and_fronts_that_turn_do_not() -> None:
         assert (rungs.correlation(0) > trust) is not turned
 
 
-def test_a_point_has_each_objective_with_its_sign_and_the_excess_over_limits() -> None:
+def test_a_point_has_each_objective_with_its_sign_and_the_excess_over_limits():
     several = [
         {"metric": "loss", "direction": "minimize"},
         {"metric": "speed", "direction": "maximize"},

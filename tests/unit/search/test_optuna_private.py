@@ -9,7 +9,7 @@ from hpsearch.study_file.methods import Method
 
 
 @pytest.mark.parametrize("kind", ["random", "tpe"])
-def test_a_sampler_with_shared_random_states_draws_what_its_seed_says(kind: str) -> None:
+def test_a_sampler_with_shared_random_states_draws_what_its_seed_says(kind):
     states, method = RandomStates(), Method(kind=kind)
     own, shared = optuna.create_study(), optuna.create_study()
     for seed in range(25):

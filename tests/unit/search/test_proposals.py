@@ -69,7 +69,7 @@ def keeps(params: Mapping[str, Any]) -> bool:
 
 
 @pytest.mark.parametrize("sampler", [CURVE_GP, *SAMPLERS])
-def test_every_sampler_keeps_the_requirements(sampler: str) -> None:
+def test_every_sampler_keeps_the_requirements(sampler):
     count = 16 if sampler == "gp" else 50  # it fits a model for each draw
     found = trials_of(study_of(sampler, count))
     assert len(found) == count
@@ -77,7 +77,7 @@ def test_every_sampler_keeps_the_requirements(sampler: str) -> None:
     assert len({tuple(trial.params.items()) for trial in found}) > 5
 
 
-def test_brute_force_tries_each_allowed_configuration_once_and_ends() -> None:
+def test_brute_force_tries_each_allowed_configuration_once_and_ends():
     space = {name: SPACE[name] for name in ("heads", "width", "optimizer")}
     spec = study_of("brute_force", 500, space=space, requires=["width % (heads * 16) == 0"])
     found = trials_of(spec)
@@ -87,7 +87,7 @@ def test_brute_force_tries_each_allowed_configuration_once_and_ends() -> None:
     assert len(found) == len(tried)
 
 
-def test_curve_gp_proposes_near_the_boundary_and_never_beyond() -> None:
+def test_curve_gp_proposes_near_the_boundary_and_never_beyond():
     free = {name: {"type": "float", "low": 0.0, "high": 1.0} for name in ("x", "y")}
 
     class Outward(Edge):
@@ -107,7 +107,7 @@ def test_curve_gp_proposes_near_the_boundary_and_never_beyond() -> None:
 
 
 @pytest.mark.parametrize("sampler", ["random", "tpe", "qmc", "brute_force"])
-def test_a_study_that_is_taken_up_again_proposes_what_it_would_have(sampler: str) -> None:
+def test_a_study_that_is_taken_up_again_proposes_what_it_would_have(sampler):
     spec = study_of(sampler, 20)
     trials = trials_of(spec)
     again = history_for(spec)
@@ -123,7 +123,7 @@ def proposed(spec: StudySpec, history: History, given: dict[str, Any] | None = N
 
 
 @pytest.mark.parametrize("sampler", [CURVE_GP, "random", "brute_force"])
-def test_what_is_given_stays_and_the_rest_fits_it(sampler: str) -> None:
+def test_what_is_given_stays_and_the_rest_fits_it(sampler):
     spec = study_of(sampler)
     trial = proposed(spec, history_for(spec), {"heads": 4, "x": 0.5})
     assert trial.params["heads"] == 4
@@ -131,7 +131,7 @@ def test_what_is_given_stays_and_the_rest_fits_it(sampler: str) -> None:
     assert keeps(trial.params)
 
 
-def test_a_seldom_kept_requirement_is_found_by_chance(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_seldom_kept_requirement_is_found_by_chance(monkeypatch):
     spec = study_of("random", requires=["x == 0.75 and heads == 7 and width == 56"])
     assert proposed(spec, history_for(spec)).params["heads"] == 7
     monkeypatch.setattr(spaces, "MOST_DRAWS", 1)
@@ -141,7 +141,7 @@ def test_a_seldom_kept_requirement_is_found_by_chance(monkeypatch: pytest.Monkey
         proposed(spec, history_for(spec))
 
 
-def test_a_study_without_requirements_draws_once() -> None:
+def test_a_study_without_requirements_draws_once():
     assert [trial.params for trial in trials_of(study_of("tpe", 5, requires=[]))] == [
         trial.params for trial in trials_of(study_of("tpe", 5, requires=["x >= 0"]))
     ]

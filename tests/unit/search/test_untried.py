@@ -36,7 +36,7 @@ def add(history: History, params: dict[str, Any] | None, **facts: Any) -> Trial:
     return history.add_trial(Trial(len(history.trials), State.RUNNING, params, **facts))
 
 
-def test_a_configuration_is_that_of_its_active_parameters_on_their_grid() -> None:
+def test_configurations_are_the_same_on_a_grid_and_without_one_to_full_precision_only():
     known, history = untried(SPACE)
     add(history, {"c": "a", "x": 3 * 0.1})
     known.refresh()
@@ -44,9 +44,6 @@ def test_a_configuration_is_that_of_its_active_parameters_on_their_grid() -> Non
     assert known.was_tried({"c": "a", "x": 0.3, "k": 1}), "which is not active"
     assert not known.was_tried({"c": "a", "x": 0.2})
     assert not known.was_tried({"c": "b", "k": 1})
-
-
-def test_numbers_without_a_grid_are_the_same_to_full_precision_only() -> None:
     known, history = untried({"x": {"type": "float", "low": 1e-5, "high": 1.0, "log": True}})
     add(history, {"x": 0.1})
     known.refresh()
@@ -54,7 +51,7 @@ def test_numbers_without_a_grid_are_the_same_to_full_precision_only() -> None:
     assert not known.was_tried({"x": 0.1 + 1e-16})
 
 
-def test_a_space_that_few_of_very_many_configurations_fit_is_listed_in_slices() -> None:
+def test_a_space_that_few_of_very_many_configurations_fit_is_listed_in_slices():
     wide = {name: {"type": "int", "low": 1, "high": 10_000} for name in "abcde"}
     known, history = untried(wide, ["a + b + c + d + e < 9"])
     add(history, dict.fromkeys("abcde", 1))
@@ -62,7 +59,7 @@ def test_a_space_that_few_of_very_many_configurations_fit_is_listed_in_slices() 
     assert known._slices == 2, "one for each trial, and one"
 
 
-def test_the_only_configuration_of_very_many_is_found() -> None:
+def test_the_only_configuration_of_very_many_is_found():
     wide = {name: {"type": "int", "low": 1, "high": 10_000} for name in "xab"}
     known, history = untried(wide, ["a + b == 2", "x == 7"])
     assert known.anywhere(0) == {"x": 7, "a": 1, "b": 1}
@@ -70,7 +67,7 @@ def test_the_only_configuration_of_very_many_is_found() -> None:
     assert not known.exhausted, "it is not known yet that there is no other one"
 
 
-def test_a_space_is_used_up_once_all_its_slices_are_listed() -> None:
+def test_a_space_is_used_up_once_all_its_slices_are_listed():
     square = {name: {"type": "int", "low": 1, "high": 150} for name in "ab"}
     known, history = untried(square, ["a * b == 4"])
     for seed in range(3):
@@ -79,7 +76,7 @@ def test_a_space_is_used_up_once_all_its_slices_are_listed() -> None:
     assert known.exhausted
 
 
-def test_all_that_is_left_is_drawn_once_and_then_the_space_is_used_up() -> None:
+def test_all_that_is_left_is_drawn_once_and_then_the_space_is_used_up():
     known, history = untried(SPACE)
     for seed in range(SIZE):
         assert not known.exhausted
@@ -90,7 +87,7 @@ def test_all_that_is_left_is_drawn_once_and_then_the_space_is_used_up() -> None:
     assert not any(contains(spec, trial.params) for trial in history.trials)
 
 
-def test_what_breaks_a_requirement_is_not_left() -> None:
+def test_what_breaks_a_requirement_is_not_left():
     known, history = untried(SPACE, ["x * 10 <= 2", "c == 'a' or c == 'b'"])
     for seed in range(3 + 2):
         assert not known.exhausted
@@ -99,7 +96,7 @@ def test_what_breaks_a_requirement_is_not_left() -> None:
     assert all(trial.params.get("x", 0) <= 0.2 for trial in history.trials)
 
 
-def test_every_configuration_that_is_left_has_the_same_chance() -> None:
+def test_every_configuration_that_is_left_has_the_same_chance():
     known, history = untried(SPACE)
     add(history, {"c": None})
     known.refresh()
@@ -118,7 +115,7 @@ def test_every_configuration_that_is_left_has_the_same_chance() -> None:
         (ErrorKind.TIMEOUT, True),
     ],
 )
-def test_a_failure_counts_unless_the_workers_were_lost(kind: ErrorKind, counts: bool) -> None:
+def test_a_failure_counts_unless_the_workers_were_lost(kind, counts):
     known, history = untried(SPACE)
     trial = add(history, {"c": None})
     known.refresh()
@@ -129,7 +126,7 @@ def test_a_failure_counts_unless_the_workers_were_lost(kind: ErrorKind, counts: 
     assert known.was_tried({"c": None}) is counts
 
 
-def test_a_configuration_that_was_lost_twice_is_left_alone() -> None:
+def test_a_configuration_that_was_lost_twice_is_left_alone():
     known, history = untried(SPACE)
     for _ in range(2):
         add(history, {"c": None}, error_kind=ErrorKind.LOST).state = State.FAILED
@@ -137,7 +134,7 @@ def test_a_configuration_that_was_lost_twice_is_left_alone() -> None:
     assert known.was_tried({"c": None})
 
 
-def test_repeats_and_trials_outside_the_space_do_not_count() -> None:
+def test_repeats_and_trials_outside_the_space_do_not_count():
     known, history = untried({"c": {"type": "categorical", "choices": [1, 2]}})
     add(history, {"c": 1})
     add(history, {"c": 2}, role=Role.CONFIRM, repeats=0)
@@ -155,14 +152,14 @@ def test_repeats_and_trials_outside_the_space_do_not_count() -> None:
         {"c": SPACE["c"], "x": {"type": "float", "low": 0.0, "high": 1.0, "when": {"c": "a"}}},
     ],
 )
-def test_a_space_without_an_end_is_never_used_up(space: dict[str, Any]) -> None:
+def test_a_space_without_an_end_is_never_used_up(space):
     known, history = untried(space)
     for seed in range(20):
         add(history, known.anywhere(seed))
         assert not known.exhausted
 
 
-def test_what_was_asked_for_is_never_refused() -> None:
+def test_what_was_asked_for_is_never_refused():
     spec = spec_with(space=SPACE)
     history = history_for(spec)
     proposals = Proposals(spec, history, HistoryStorage(history), None)

@@ -45,18 +45,14 @@ def written(folder: Path, table: list[dict[str, Any]], name: str = "curves.csv")
 
 
 @pytest.mark.parametrize(("separator", "encoding"), [(";", "utf-8-sig"), ("\t", "utf-16")])
-def test_a_table_of_any_separator_is_read(
-    tmp_path: Path, spec: StudySpec, separator: str, encoding: str
-) -> None:
+def test_a_table_of_any_separator_is_read(tmp_path, spec, separator, encoding):
     path = tmp_path / "curves.csv"
     pd.DataFrame(rows(0.1, 3.0, 2.0)).to_csv(path, sep=separator, encoding=encoding, index=False)
     found = load_curves(path, spec).curves
     assert found.measure({"lr": 0.1, "lora": False}, 0, 2.0) == {"loss": 2.0}
 
 
-def test_the_advice_for_another_encoding_names_how_to_convert_it(
-    tmp_path: Path, spec: StudySpec
-) -> None:
+def test_the_advice_for_another_encoding_names_how_to_convert_it(tmp_path, spec):
     path = tmp_path / "curves.csv"
     path.write_bytes("trial,größe\n1,2\n".encode("latin-1"))
     with pytest.raises(DataError, match="iconv -f WINDOWS-1252 -t UTF-8"):
@@ -64,9 +60,7 @@ def test_the_advice_for_another_encoding_names_how_to_convert_it(
 
 
 @pytest.mark.parametrize("name", ["curves.csv", "curves.parquet"])
-def test_configurations_come_back_as_the_space_has_them(
-    tmp_path: Path, spec: StudySpec, name: str
-) -> None:
+def test_configurations_come_back_as_the_space_has_them(tmp_path, spec, name):
     table = rows(0.1, 3.0, 2.0) + rows(0.2, 2.0, 1.0, lora=True, rank=4)
     found = load_curves(written(tmp_path, table, name), spec)
     assert len(found.curves.configurations) == 2
@@ -76,14 +70,14 @@ def test_configurations_come_back_as_the_space_has_them(
     assert found.curves.measure(proposal, 0, 2.0) == {"loss": 1.0}
 
 
-def test_rows_may_stand_in_any_order(tmp_path: Path, spec: StudySpec) -> None:
+def test_rows_may_stand_in_any_order(tmp_path, spec):
     found = load_curves(
         written(tmp_path, [*reversed(rows(0.1, 3.0, 2.0) + rows(0.2, 2.0, 1.0))]), spec
     )
     assert found.curves.measure({"lr": 0.1, "lora": False}, 0, 1.0) == {"loss": 3.0}
 
 
-def test_seconds_are_the_tables_or_one_for_each_unit(tmp_path: Path, spec: StudySpec) -> None:
+def test_seconds_are_the_tables_or_one_for_each_unit(tmp_path, spec):
     params = {"lr": 0.1, "lora": False}
     plain = load_curves(written(tmp_path, rows(0.1, 3.0, 2.0)), spec)
     assert (plain.timed, plain.curves.seconds(params, 2.0)) == (False, 2.0)
@@ -92,9 +86,7 @@ def test_seconds_are_the_tables_or_one_for_each_unit(tmp_path: Path, spec: Study
     assert (timed.timed, timed.curves.seconds(params, 2.0)) == (True, 14.0)
 
 
-def test_a_curve_that_ends_early_is_left_out_but_one_that_diverged_is_not(
-    tmp_path: Path, spec: StudySpec
-) -> None:
+def test_a_curve_that_ends_early_is_left_out_but_one_that_diverged_is_not(tmp_path, spec):
     found = load_curves(
         written(tmp_path, rows(0.1, 3.0, 2.0) + rows(0.2, 1.0) + rows(0.3, None)), spec
     )
@@ -105,9 +97,7 @@ def test_a_curve_that_ends_early_is_left_out_but_one_that_diverged_is_not(
     ("first", "second"),
     [({"trial": 0}, {"trial": 1}), ({"seed": 1}, {"seed": 2}), ({"seed": 1, "trial": 4},) * 2],
 )
-def test_runs_with_equal_parameters_are_seeds_of_one_configuration(
-    tmp_path: Path, spec: StudySpec, first: dict[str, int], second: dict[str, int]
-) -> None:
+def test_runs_with_equal_parameters_are_seeds_of_one_configuration(tmp_path, spec, first, second):
     second = {**second, "seed": 2} if first == second else second
     table = rows(0.1, 4.0, 3.0, **second) + rows(0.1, 3.0, 2.0, **first)
     if "seed" not in first:
@@ -119,7 +109,7 @@ def test_runs_with_equal_parameters_are_seeds_of_one_configuration(
     assert final == [2.0, 3.0, 2.0]
 
 
-def test_a_parameter_named_seed_is_a_parameter(tmp_path: Path) -> None:
+def test_a_parameter_named_seed_is_a_parameter(tmp_path):
     space = {**SPACE, "seed": {"type": "int", "low": 0, "high": 9}}
     spec = spec_with(space=space, budget=budget_of(3, 2))
     table = rows(0.1, 3.0, 2.0, seed=1) + rows(0.1, 4.0, 3.0, seed=2, trial=2)
@@ -129,7 +119,7 @@ def test_a_parameter_named_seed_is_a_parameter(tmp_path: Path) -> None:
     assert found.curves.stand_in(proposal) == proposal
 
 
-def test_all_metrics_of_the_table_are_measured(tmp_path: Path, spec: StudySpec) -> None:
+def test_all_metrics_of_the_table_are_measured(tmp_path, spec):
     table = rows(0.1, 3.0, 2.0, trial=0, step=5, created=1e9, lora_text="no")
     for row, accuracy, norm in zip(table, (0.5, 0.7), (1.0, None), strict=True):
         row |= {"accuracy": accuracy, "metrics.lr": 0.05, "metrics.grad_norm": norm}
@@ -142,9 +132,7 @@ def test_all_metrics_of_the_table_are_measured(tmp_path: Path, spec: StudySpec) 
     assert found.curves.measure(params, 0, 1.5)["accuracy"] == pytest.approx(0.6)
 
 
-def test_only_what_the_study_needs_decides_whether_a_run_diverged(
-    tmp_path: Path, spec: StudySpec
-) -> None:
+def test_only_what_the_study_needs_decides_whether_a_run_diverged(tmp_path, spec):
     table = [row | {"norm": None} for row in rows(0.1, 3.0, 2.0)]
     table += [row | {"norm": 1.0} for row in rows(0.2, 3.0, None)]
     found = load_curves(written(tmp_path, table), spec)
@@ -153,7 +141,7 @@ def test_only_what_the_study_needs_decides_whether_a_run_diverged(
         found.curves.measure({"lr": 0.2, "lora": False}, 0, 2.0)
 
 
-def test_the_columns_of_an_export_are_understood(tmp_path: Path, spec: StudySpec) -> None:
+def test_the_columns_of_an_export_are_understood(tmp_path, spec):
     table = rows(0.1, 3.0, 2.0, trial=0)
     named = [
         {**row, "resource": row.pop("epochs"), "params.lr": row.pop("lr"), "elapsed": 5.0}
@@ -195,14 +183,12 @@ def test_the_columns_of_an_export_are_understood(tmp_path: Path, spec: StudySpec
         ([row | {"loss": "low"} for row in rows(0.1, 1.0)], r"loss: .*'low'"),
     ],
 )
-def test_a_mistake_is_told_with_its_place(
-    tmp_path: Path, spec: StudySpec, table: list[dict[str, Any]], says: str
-) -> None:
+def test_a_mistake_is_told_with_its_place(tmp_path, spec, table, says):
     with pytest.raises(DataError, match=says):
         load_curves(written(tmp_path, table), spec)
 
 
-def test_what_is_no_table_is_told(tmp_path: Path, spec: StudySpec) -> None:
+def test_what_is_no_table_is_told(tmp_path, spec):
     for name, text, says in [
         ("none.csv", None, "there is no such file"),
         ("empty.csv", "", "cannot be read"),
@@ -222,9 +208,7 @@ class NoisyBowl(Bowl):
         return {"loss": super().measure(params, seed, resource)["loss"] + seed % 97 / 1e4}
 
 
-def test_an_exported_confirmation_is_a_second_seed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_exported_confirmation_is_a_second_seed(tmp_path, monkeypatch):
     storage = f"sqlite:///{tmp_path}/study.db"
     monkeypatch.setattr(running, "IN_MEMORY", storage)
     search = search_by("random", "none", confirm={"top": 2, "seeds": 2})

@@ -30,19 +30,15 @@ def loss(of: RecordedCurves, params: dict[str, Any]) -> float:
     return of.measure(params, 0, 1.0)["loss"]
 
 
-def test_near_is_told_on_the_scale_of_the_space() -> None:
+def test_near_is_told_on_the_scale_of_the_space():
     table = recorded({"lr": 1e-3, "kind": "plain"}, {"lr": 0.5, "kind": "plain"})
     assert loss(table, {"lr": 0.01, "kind": "plain"}) == 0
 
 
-def test_a_configuration_stands_for_one_proposal_only() -> None:
+def test_configurations_stand_for_one_proposal_only_until_the_table_has_run_out():
     table = recorded({"lr": 1e-3, "kind": "plain"}, {"lr": 0.5, "kind": "plain"})
     assert [loss(table, {"lr": lr, "kind": "plain"}) for lr in (1e-3, 2e-3, 1e-3)] == [0, 1, 0]
     assert table.taken == 2
-
-
-def test_proposals_share_configurations_once_the_table_has_run_out() -> None:
-    table = recorded({"lr": 1e-3, "kind": "plain"}, {"lr": 0.5, "kind": "plain"})
     assert [loss(table, {"lr": lr, "kind": "plain"}) for lr in (1e-3, 0.4, 0.6, 1e-4)] == [
         0,
         1,
@@ -51,7 +47,7 @@ def test_proposals_share_configurations_once_the_table_has_run_out() -> None:
     ]
 
 
-def test_each_seed_of_a_proposal_takes_the_next_recorded_one() -> None:
+def test_each_seed_of_a_proposal_takes_the_next_recorded_one():
     space = spec_with(space=SPACE).space
     runs = [curve(*[value] * 3) for value in (1.0, 2.0, 5.0)]
     configurations = [{"lr": 0.01, "kind": "plain"}, {"lr": 0.5, "kind": "plain"}]
@@ -63,7 +59,7 @@ def test_each_seed_of_a_proposal_takes_the_next_recorded_one() -> None:
     assert table.taken == 2
 
 
-def test_another_choice_is_farther_than_any_small_step() -> None:
+def test_another_choice_is_farther_than_any_small_step():
     table = recorded(
         {"lr": 1e-3, "kind": "lora", "rank": 1},
         {"lr": 0.1, "kind": "plain"},
@@ -73,20 +69,20 @@ def test_another_choice_is_farther_than_any_small_step() -> None:
     assert loss(table, {"lr": 1e-3, "kind": True}) == 2
 
 
-def test_an_inactive_parameter_is_like_an_inactive_one() -> None:
+def test_an_inactive_parameter_is_like_an_inactive_one():
     table = recorded(
         {"lr": 0.01, "kind": "lora", "rank": 9}, {"lr": 0.01, "kind": "lora", "rank": 2}
     )
     assert loss(table, {"lr": 0.01, "kind": "lora", "rank": 1}) == 1
 
 
-def test_a_curve_is_straight_between_its_levels_and_starts_at_no_time() -> None:
+def test_a_curve_is_straight_between_its_levels_and_starts_at_no_time():
     falling = curve(4.0, 2.0, 1.0)
     assert [falling.at(r)["loss"] for r in (0.5, 1.0, 1.5, 3.0, 4.0)] == [4.0, 4.0, 3.0, 1.5, 1.0]
     assert [falling.seconds_at(r) for r in (0.0, 0.5, 2.0, 3.0)] == [0.0, 5.0, 20.0, 30.0]
 
 
-def test_a_run_that_diverged_gets_no_farther() -> None:
+def test_a_run_that_diverged_gets_no_farther():
     diverging = curve(4.0, 2.0, float("nan"))
     assert diverging.at(2.0) == {"loss": 2.0}
     with pytest.raises(Diverged, match="not finite at 3"):

@@ -1,10 +1,8 @@
 """Cells of a column that are read many at a time: as one by one, and damage is still found."""
 
 import math
-from typing import Any
 
 import pytest
-from sqlalchemy import Column
 
 from hpsearch.domain.lifecycle import State
 from hpsearch.errors import Damaged
@@ -30,7 +28,7 @@ ESCAPED = '{"loss":{"$float":"inf"}}'
     ],
     ids=str,
 )
-def test_many_cells_are_read_as_each_of_them(column: Column[Any], cells: list[Any]) -> None:
+def test_many_cells_are_read_as_each_of_them(column, cells):
     cell = cell_of(column)
     values = cell.read_all(cells)
     assert list(values) == [None if each is None else cell.read(each) for each in cells]
@@ -38,7 +36,7 @@ def test_many_cells_are_read_as_each_of_them(column: Column[Any], cells: list[An
     assert len({type(each) for each in known}) == 1
 
 
-def test_values_have_the_types_of_their_columns() -> None:
+def test_values_have_the_types_of_their_columns():
     assert cell_of(trials.c.state).read_all(["paused"])[0] is State.PAUSED
     (metrics,) = cell_of(reports.c.metrics).read_all([ESCAPED])
     assert metrics == {"loss": math.inf}
@@ -59,12 +57,12 @@ def test_values_have_the_types_of_their_columns() -> None:
     ],
     ids=str,
 )
-def test_one_bad_cell_among_many_is_found(column: Column[Any], bad: Any) -> None:
+def test_one_bad_cell_among_many_is_found(column, bad):
     with pytest.raises(Damaged, match=column.name):
         cell_of(column).read_all([None, bad, None])
 
 
-def test_trials_with_the_same_distributions_share_them() -> None:
+def test_trials_with_the_same_distributions_share_them():
     text = '{"x":' + f"{DISTRIBUTION!r}".replace('"', '\\"').replace("'", '"') + "}"
     one, other = cell_of(trials.c.distributions).read_all([text, text])
     assert one is other

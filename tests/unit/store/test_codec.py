@@ -30,13 +30,13 @@ anything = st.recursive(
 
 @settings(max_examples=examples(200))
 @given(anything)
-def test_whatever_goes_in_comes_out(value: Any) -> None:
+def test_whatever_goes_in_comes_out(value):
     assert decode(encode(value)) == value
 
 
 @settings(max_examples=examples(200))
 @given(anything)
-def test_the_text_is_strict_json_in_utf_8_without_nul(value: Any) -> None:
+def test_the_text_is_strict_json_in_utf_8_without_nul(value):
     def refuse(constant: str) -> None:
         raise AssertionError(f"{constant} is no JSON")
 
@@ -46,34 +46,33 @@ def test_the_text_is_strict_json_in_utf_8_without_nul(value: Any) -> None:
     assert r"\u0000" not in text.replace(r"\\", "")
 
 
-def test_what_is_not_a_number_comes_back_so() -> None:
+def test_the_order_of_keys_is_kept_and_what_is_not_a_number_comes_back_so():
     assert math.isnan(decode(encode({"loss": math.nan}))["loss"])
     assert encode([math.inf, -math.inf]) == '[{"$float":"inf"},{"$float":"-inf"}]'
+    assert list(decode(encode({"b": 1, "a": 2, "aa": math.inf}))) == ["b", "a", "aa"]
 
 
-def test_characters_that_no_database_takes_become_escapes() -> None:
+def test_characters_that_no_database_takes_become_escapes():
     assert decode(encode({"a\0b": ["\udc80", "\\u0000"]})) == {"a\\x00b": ["\\udc80", "\\u0000"]}
 
 
-def test_a_value_that_contains_itself_is_refused() -> None:
+def test_what_is_no_json_value_or_contains_itself_is_refused_and_named():
     value: list[Any] = []
     value.append(value)
     with pytest.raises(TypeError, match="nested so deep"):
         encode(value)
+    with pytest.raises(TypeError, match="of type complex cannot be stored"):
+        encode({"z": 1j})
 
 
-def test_plain_values_are_readable_as_they_are() -> None:
+def test_plain_values_are_readable_as_they_are():
     assert (
         encode({"größe": 1.5, "on": True, "tags": ("a", None)})
         == '{"größe":1.5,"on":true,"tags":["a",null]}'
     )
 
 
-def test_the_order_of_keys_is_kept() -> None:
-    assert list(decode(encode({"b": 1, "a": 2, "aa": math.inf}))) == ["b", "a", "aa"]
-
-
-def test_scalars_of_numpy_are_the_numbers_they_hold() -> None:
+def test_scalars_of_numpy_are_the_numbers_they_hold():
     value = {
         "a": np.float32(0.5),
         "b": np.int64(3),
@@ -84,8 +83,3 @@ def test_scalars_of_numpy_are_the_numbers_they_hold() -> None:
     back = decode(encode(value))
     assert math.isnan(back.pop("c"))
     assert back == {"a": 0.5, "b": 3, "d": 0.1, "e": True}
-
-
-def test_what_is_no_json_value_is_refused_and_named() -> None:
-    with pytest.raises(TypeError, match="of type complex cannot be stored"):
-        encode({"z": 1j})

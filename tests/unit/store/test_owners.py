@@ -58,7 +58,7 @@ def driver_of(store: Store) -> str | None:
         return only_study(connection).driver
 
 
-def test_readings_name_no_driver_that_has_died_though_its_lease_runs_on(store: Store) -> None:
+def test_readings_name_no_driver_that_has_died_though_its_lease_runs_on(store):
     with held_by_another(store) as (process, owner):
         assert driver_of(store) == shown(owner)
         process.kill()
@@ -75,7 +75,7 @@ def take_over(store: Store) -> None:
         pass
 
 
-def test_a_study_whose_driver_was_killed_here_is_free_at_once(store: Store) -> None:
+def test_a_study_whose_driver_was_killed_here_is_free_at_once(store):
     with held_by_another(store) as (process, owner):
         with pytest.raises(StudyHeld, match=re.escape(f"driven by {shown(owner)} since")):
             take_over(store)
@@ -85,20 +85,20 @@ def test_a_study_whose_driver_was_killed_here_is_free_at_once(store: Store) -> N
 
 
 @LINUX
-def test_a_process_that_was_given_the_id_of_a_dead_one_is_not_taken_for_it() -> None:
+def test_a_process_that_was_given_the_id_of_a_dead_one_is_not_taken_for_it():
     mine = this_process()
     assert not is_dead(mine)
     assert is_dead(mine.rpartition("#")[0] + "#1"), "no process of today started with the machine"
 
 
-def test_a_process_that_has_ended_is_dead_on_its_own_host_alone() -> None:
+def test_a_process_that_has_ended_is_dead_on_its_own_host_alone():
     with subprocess.Popen([sys.executable, "-c", ""]) as ended:
         ended.wait()
     assert is_dead(f"ada@{socket.gethostname()}:{ended.pid}#88211")
     assert not is_dead(f"ada@elsewhere:{ended.pid}#88211")
 
 
-def test_a_system_that_does_not_tell_when_a_process_started_knows_only_who_is_gone() -> None:
+def test_a_system_that_does_not_tell_when_a_process_started_knows_only_who_is_gone():
     """Such as macOS."""
     assert not is_dead(f"ada@{socket.gethostname()}:{os.getpid()}#")
 
@@ -106,19 +106,16 @@ def test_a_system_that_does_not_tell_when_a_process_started_knows_only_who_is_go
 @pytest.mark.parametrize(
     "owner", [f"ada@{socket.gethostname()}:4194303", "host:123", "driver", "", "a@b:1#x", "#/"]
 )
-def test_an_owner_that_says_too_little_is_never_taken_for_dead(owner: str) -> None:
+def test_an_owner_that_says_too_little_is_never_taken_for_dead(owner):
     """Such as those of older versions: their leases end by themselves."""
     assert not is_dead(owner)
     assert shown(owner) == owner.removesuffix("#x")  # people see no start
 
 
-def test_a_user_without_a_name_is_shown_by_number(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_people_see_user_host_and_process_and_a_user_without_a_name_by_number(monkeypatch):
     for name in ("LOGNAME", "USER", "LNAME", "USERNAME"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setattr(owners.os, "getuid", lambda: 3_999_999)  # nobody has it
     assert shown(this_process()) == f"3999999@{socket.gethostname()}:{os.getpid()}"
-
-
-def test_people_see_user_host_and_process() -> None:
     assert re.fullmatch(r".+@.+:\d+", shown(this_process()))
     assert shown("a#b@gpu-1:4711#88211") == "a#b@gpu-1:4711"

@@ -1,8 +1,8 @@
 """A field of a record is declared once: columns, rows, filters, frames and JSON follow."""
 
-import subprocess
 import sys
-from pathlib import Path
+
+from support.running.programs import run_program
 
 PROGRAM = """
 import re, sys
@@ -47,11 +47,6 @@ with closing(Store.open(sys.argv[1])) as store:
 """
 
 
-def test_a_new_field_is_one_edit(tmp_path: Path) -> None:
-    done = subprocess.run(
-        [sys.executable, "-c", PROGRAM, f"sqlite:///{tmp_path}/study.db"],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+def test_a_new_field_is_one_edit(tmp_path):
+    done = run_program([sys.executable, "-c", PROGRAM, f"sqlite:///{tmp_path}/study.db"])
     assert done.returncode == 0, done.stderr

@@ -38,10 +38,11 @@ def problems_of(text: str) -> str:
     return "\n".join(caught.value.problems)
 
 
-def test_a_command_is_read_without_being_started():
+def test_a_command_is_read_without_being_started_and_uses_all_parameters():
     spec = parse(changed(), base=Path("/nowhere"))
     assert spec.task["kind"] == "command"
     assert not list(jsonschema.Draft202012Validator(SCHEMA).iter_errors(yaml.safe_load(spec.text)))
+    assert parse(changed("t {params}", settings={"n": 1}), base=Path("/nowhere"))
 
 
 @pytest.mark.parametrize(
@@ -86,10 +87,6 @@ def test_what_is_sometimes_left_out_has_a_word_to_itself():
     assert "{m} has no value in some trials" in problems_of(yaml.safe_dump(study))
     space["m"] = {"type": "categorical", "choices": [None, 0.5]}
     assert "{m} has no value in some trials" in problems_of(yaml.safe_dump(study))
-
-
-def test_a_file_with_all_parameters_uses_them_all():
-    assert parse(changed("t {params}", settings={"n": 1}), base=Path("/nowhere"))
 
 
 def test_the_schema_knows_the_keys_of_a_command():

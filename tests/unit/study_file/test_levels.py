@@ -77,11 +77,8 @@ def test_a_trial_reports_at_its_grid(per_trial, report_at):
     assert trial_budget(spec_with(per_trial, "none")).report_at == report_at
 
 
-def test_a_trial_reports_at_its_grid_and_at_every_rung():
+def test_a_trial_reports_at_its_grid_and_at_every_rung_but_a_rung_near_a_report_costs_nothing():
     assert trial_budget(spec_with("{epochs: 3}")).report_at == (0.333333, 1, 2, 3)
-
-
-def test_a_rung_near_a_report_costs_no_second_evaluation():
     thirds = spec_with("{epochs: 3, report_every: 0.33}")
     assert len(trial_budget(thirds).report_at) == 9
     apart = spec_with("{epochs: 3, report_every: 0.5}")

@@ -57,15 +57,12 @@ def test_any_parameter_may_be_asked_for_but_those_of_the_space_within_it():
         configurations(["y=3"], spec_with(space=SPACE))
 
 
-def test_check_says_what_a_pause_costs():
+def test_check_says_what_a_pause_costs_and_the_plan_shows_no_empty_space():
     search = {"sampler": "curve_gp"}
     said = "\n".join(advice(spec_with(task=OBJECTIVE, space=None, search=search)))
     assert "an objective has no checkpoints" in said
     other = {"sampler": "tpe", "pruner": "none"}
     assert advice(spec_with(task=OBJECTIVE, space=None, search=other)) == []
     assert advice(spec_with(search=search)) == []
-
-
-def test_the_plan_shows_no_empty_space():
     assert len(plan(spec_with(task=OBJECTIVE, space=None), {}, None, None)) == 1
     assert len(plan(spec_with(task=OBJECTIVE, space=SPACE), {}, None, None)) == 2

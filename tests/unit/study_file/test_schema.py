@@ -72,9 +72,22 @@ def own_code(**sections: Any) -> str:
 # -------------------------------------------------------------------------------- the schema itself
 
 
-def test_it_is_a_schema_of_the_dialect_that_it_names():
+def test_it_names_its_dialect_says_what_every_key_means_and_every_reference_leads_somewhere():
     jsonschema.Draft202012Validator.check_schema(SCHEMA)
     assert SCHEMA["$schema"] == DIALECT == jsonschema.Draft202012Validator.META_SCHEMA["$id"]
+    # An argument of a sampler or pruner is described by Optuna, and `kind` by its values.
+    silent = []
+    for where, schema in properties_in(SCHEMA):
+        of_a_method = re.search(r"\$defs\.(Sampler|Pruner|OptunaPruner)\b", where)
+        if of_a_method or where.endswith(".kind") or ".scratch" in where:
+            continue
+        if "description" not in schema and "$ref" in schema:
+            schema = SCHEMA["$defs"][schema["$ref"].rpartition("/")[2]]
+        if "description" not in schema:
+            silent.append(where)
+    assert not silent
+    for name in re.findall(r"'\$ref': '#/\$defs/([^']*)'", repr(SCHEMA)):
+        assert name in SCHEMA["$defs"]
 
 
 def properties_in(schema: Any, where: str = "") -> Iterator[tuple[str, dict[str, Any]]]:
@@ -88,25 +101,6 @@ def properties_in(schema: Any, where: str = "") -> Iterator[tuple[str, dict[str,
         if name == "properties" and schema.get("additionalProperties") is False:
             yield from ((f"{where}.{key}", value) for key, value in part.items())
         yield from properties_in(part, f"{where}.{name}")
-
-
-def test_every_key_says_what_it_means():
-    """An argument of a sampler or pruner is described by Optuna, and `kind` by its values."""
-    silent = []
-    for where, schema in properties_in(SCHEMA):
-        of_a_method = re.search(r"\$defs\.(Sampler|Pruner|OptunaPruner)\b", where)
-        if of_a_method or where.endswith(".kind") or ".scratch" in where:
-            continue
-        if "description" not in schema and "$ref" in schema:
-            schema = SCHEMA["$defs"][schema["$ref"].rpartition("/")[2]]
-        if "description" not in schema:
-            silent.append(where)
-    assert not silent
-
-
-def test_every_reference_leads_somewhere():
-    for name in re.findall(r"'\$ref': '#/\$defs/([^']*)'", repr(SCHEMA)):
-        assert name in SCHEMA["$defs"]
 
 
 # --------------------------------------------------------------------------------- what is accepted

@@ -130,11 +130,8 @@ def test_a_completed_configuration_is_whole_and_inside(space):
     assert sorted(params) == sorted(spaces.active(space, params))
 
 
-def test_parents_come_before_children_and_else_the_file_decides():
+def test_parents_come_before_children_and_an_inactive_parent_makes_its_children_inactive():
     assert spaces.ordered(SPACE) == ["lora", "rank", "alpha", "rate"]
-
-
-def test_an_inactive_parent_makes_its_children_inactive():
     assert spaces.active(SPACE, {"lora": True, "rank": 4, "alpha": 0.5, "rate": 1e-4}) == [
         "lora",
         "rank",
@@ -202,10 +199,14 @@ def test_defaults_are_moved_to_the_nearest_value_of_the_space():
     assert spaces.problems_with(space, found) == []
 
 
-def test_a_space_without_defaults_has_none():
+def test_a_space_without_defaults_has_none_and_those_that_break_a_requirement_are_left_out():
     others = {name: setting for name, setting in TABLE.items() if name not in SPACE}
     assert spaces.defaults(SPACE, others) is None
     assert spaces.defaults(SPACE, None) is None
+    space = {name: SPACE[name] for name in ("rate", "lora")}
+    table = {name: Setting(name, float, 1e-4, "any") for name in ("rate",)}
+    assert spaces.defaults(space, table, [Expression("rate < 0.0005")]) == {"rate": 1e-4}
+    assert spaces.defaults(space, table, [Expression("rate > 0.0005")]) is None
 
 
 @settings(max_examples=examples(60))
@@ -282,13 +283,6 @@ def test_a_prior_has_a_confidence():
     }
     for parameter in space.values():
         assert type(parameter).model_validate(parameter.model_dump()) == parameter
-
-
-def test_defaults_that_break_a_requirement_are_left_to_the_sampler():
-    space = {name: SPACE[name] for name in ("rate", "lora")}
-    table = {name: Setting(name, float, 1e-4, "any") for name in ("rate",)}
-    assert spaces.defaults(space, table, [Expression("rate < 0.0005")]) == {"rate": 1e-4}
-    assert spaces.defaults(space, table, [Expression("rate > 0.0005")]) is None
 
 
 def test_a_configuration_is_completed_within_the_requirements():

@@ -19,11 +19,12 @@ SPEC = spec_with(
 )
 
 
-def test_values_read_as_what_they_are():
+def test_values_read_as_what_they_are_and_nothing_to_change_changes_nothing():
     texts = ["rate=1e-4, layers=2, optimizer='sgd', lora=true, rank=8", "lora=null", "rate=1"]
     first, second, third = configurations(texts, SPEC)
     assert first == {"rate": 1e-4, "layers": 2, "optimizer": "sgd", "lora": True, "rank": 8}
     assert (second, third) == ({"lora": None}, {"rate": 1})
+    assert with_budget(GOOD, {}) == GOOD
 
 
 @pytest.mark.parametrize(
@@ -65,7 +66,3 @@ def test_limits_are_replaced_and_added_and_all_else_stays(text):
     assert not changed.problems
     assert changed.value == {**before, "budget": {**before["budget"], **CHANGES}}
     assert list(changed.value) == list(before)
-
-
-def test_nothing_to_change_changes_nothing():
-    assert with_budget(GOOD, {}) == GOOD

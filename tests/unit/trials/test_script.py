@@ -2,13 +2,13 @@
 
 import argparse
 import os
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
 from support.running.function_runs import problem_of, reports_of, setup_in
+from support.running.programs import run_program
 from trials import tasks
 
 SCRIPT = """
@@ -35,9 +35,7 @@ def test_a_script_that_is_started_by_hand_runs_as_it_says(tmp_path):
     (tmp_path / "script.py").write_text(SCRIPT)
     command = [sys.executable, "script.py", "--rate", "0.25"]
     environment = {**os.environ, "PYTHONPATH": str(Path(tasks.__file__).parents[2])}
-    said = subprocess.run(
-        command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=True
-    )
+    said = run_program(command, cwd=tmp_path, env=environment, check=True)
     assert said.stdout == "(1, 0.25, None)\n"
     assert [path.name for path in tmp_path.iterdir()] == ["script.py"]
 

@@ -18,20 +18,24 @@ def problem_of(params):
     return f"{problem.where}: {problem.what}"
 
 
-def test_every_default_but_null_fits_its_own_limits():
+def test_every_setting_says_what_it_is_and_its_default_fits_its_own_limits():
     assert all(row.problem_with(row.default) is None for row in TABLE.values())
     assert Settings.parse({name: row.default for name, row in TABLE.items()}) == Settings()
-
-
-def test_every_setting_says_what_it_is():
     assert set(TABLE) == {field.name for field in dataclasses.fields(Settings)}
     assert all(row.about.endswith(".") for row in TABLE.values())
 
 
-def test_an_unknown_setting_names_the_nearest():
+def test_an_unknown_setting_names_the_nearest_and_every_mistake_is_told_at_once():
     assert problem_of({"learning_rat": 1e-3}) == (
         "settings.learning_rat: is not a setting of this task; did you mean learning_rate?"
     )
+    with pytest.raises(TaskError) as caught:
+        Settings.parse({"learning_rat": 1, "warmup": 2, "dropout": -1})
+    assert [p.where for p in caught.value.problems] == [
+        "settings.learning_rat",
+        "settings.warmup",
+        "settings.dropout",
+    ]
 
 
 @pytest.mark.parametrize(
@@ -52,16 +56,6 @@ def test_an_unknown_setting_names_the_nearest():
 def test_an_unfit_value_says_what_would_fit(params, said):
     (name,) = params
     assert problem_of(params) == f"settings.{name}: {said}"
-
-
-def test_every_mistake_is_told_at_once():
-    with pytest.raises(TaskError) as caught:
-        Settings.parse({"learning_rat": 1, "warmup": 2, "dropout": -1})
-    assert [p.where for p in caught.value.problems] == [
-        "settings.learning_rat",
-        "settings.warmup",
-        "settings.dropout",
-    ]
 
 
 def test_a_whole_number_does_for_a_number_and_null_for_absent():

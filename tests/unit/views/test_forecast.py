@@ -96,7 +96,7 @@ def gigabytes(spec: StudySpec, workers: int = 2) -> float:
     return peak_bytes(spec, ONE, workers) / GIGABYTE
 
 
-def test_trials_that_run_wait_and_ended_add_up():
+def test_trials_that_run_wait_and_ended_add_up_and_a_limit_holds_but_for_what_runs(tmp_path):
     running = 2 * ((2 + 2) * 3 + 1)
     assert gigabytes(study()) == running + WAITING * (3 + 1) + BEST * 1
     assert gigabytes(study(trials=5)) == running + 5 * (3 + 1)
@@ -104,11 +104,13 @@ def test_trials_that_run_wait_and_ended_add_up():
     assert gigabytes(study(settings={"keep_checkpoints": 1})) == gigabytes(study()) - 2 * 3
     confirm = {"confirm": {"top": BEST + 5, "seeds": 1}}
     assert gigabytes(study(search=confirm)) == gigabytes(study()) + 5
-
-
-def test_a_limit_holds_but_for_what_runs():
     assert gigabytes(study(checkpoints={"max_gb": 50})) == 50
     assert gigabytes(study(checkpoints={"max_gb": 5})) == 26
+    small = CheckpointSize(whole_bytes=300.0, weights_bytes=100.0)
+    (told,) = checkpoint_warnings(study(checkpoints={"max_gb": 1e-7}), small, 4, str(tmp_path))
+    assert told.startswith(
+        "checkpoints.max_gb: 1e-07 GB is less than the 5.2e-06 GB that running trials take"
+    )
 
 
 def test_a_disk_without_room_is_told_with_what_to_do(tmp_path):
@@ -122,11 +124,3 @@ def test_a_disk_without_room_is_told_with_what_to_do(tmp_path):
     assert advice in told
     assert list(checkpoint_warnings(study(), CheckpointSize(3.0, 1.0), 1, str(tmp_path))) == []
     assert list(checkpoint_warnings(study(), huge, 1, "memory://somewhere")) == []
-
-
-def test_a_limit_that_running_trials_exceed_is_told(tmp_path):
-    small = CheckpointSize(whole_bytes=300.0, weights_bytes=100.0)
-    (told,) = checkpoint_warnings(study(checkpoints={"max_gb": 1e-7}), small, 4, str(tmp_path))
-    assert told.startswith(
-        "checkpoints.max_gb: 1e-07 GB is less than the 5.2e-06 GB that running trials take"
-    )

@@ -61,7 +61,7 @@ def test_the_start_of_a_long_error_is_told_on_one_line():
     assert len(told) < 300
 
 
-def test_the_standing_names_states_best_budget_pace_and_time_to_go():
+def test_the_standing_names_states_best_budget_pace_and_time_to_go_with_money_as_money():
     standing = [
         line
         for line in watched(Simulation(spec_with(), start=1000.0)).splitlines()
@@ -71,9 +71,6 @@ def test_the_standing_names_states_best_budget_pace_and_time_to_go():
     assert re.search(r"; about .* left$", standing[-1])
     assert "of 9; best loss 0." in standing[-1]
     assert max(map(len, standing)) < 120
-
-
-def test_a_limit_on_money_is_told_as_money():
     prices = {"A100": 3.0, "T4": 1.0}
     simulation = on_two_kinds({"cost": 0.5, "cost_per_gpu_hour": prices})
     simulation.run()

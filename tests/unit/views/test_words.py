@@ -90,17 +90,11 @@ def test_a_gain_is_that_of_what_is_expected_where_that_is_known():
     assert gain_of(default, best) == "0.1 better than the default settings' 0.75 (trial 0)"
 
 
-def test_where_the_default_settings_are_best_that_is_said():
+def test_where_no_trial_is_better_than_the_default_settings_that_is_said():
     sentence = gain_of(trial(3, 0.8, Role.DEFAULT), trial(4, 0.7))
     assert sentence == "no trial is better than the default settings' 0.8 (trial 3)"
-
-
-def test_a_confirmed_trial_that_is_no_better_is_said_to_be_so():
     repeats = [trial(2, 0.7, Role.CONFIRM, 1), trial(3, 0.72, Role.CONFIRM, 1)]
     assert "not better than" in gain_of(trial(1, 0.9), *repeats, trial(0, 0.8, Role.DEFAULT))
-
-
-def test_without_defaults_there_is_no_gain():
     assert gain(result_of(trial(0, 0.8), trial(1, 0.9))) is None
 
 
@@ -122,13 +116,10 @@ def said(*trials: Trial, seconds: float = 14.0, **more: Any) -> str:
 DEFAULT = trial(0, 0.94, Role.DEFAULT)
 
 
-def test_it_says_how_good_how_much_better_from_what_and_how_often_trained():
+def test_it_says_how_good_how_much_better_from_what_and_how_often_trained_with_repeats_apart():
     assert said(DEFAULT, trial(1, 0.97)) == (
         "accuracy 0.97, 0.03 better than the defaults, from 2 trials in 14 s; trained once"
     )
-
-
-def test_repeats_are_counted_apart_from_trials():
     repeats = [trial(n, 0.95 + n / 100, Role.CONFIRM, repeats=1) for n in (2, 3)]
     assert said(DEFAULT, trial(1, 0.99), *repeats) == (
         "accuracy 0.975, 0.035 better than the defaults, from 2 trials in 14 s; mean of 2 trainings"
@@ -145,26 +136,20 @@ def test_a_value_that_no_training_has_shown_is_said_to_be_expected():
     assert said(paused) == "accuracy 0.9 if trained to the end, from 1 trial in 14 s"
 
 
-def test_a_gain_is_left_out_without_defaults_and_never_invented():
+def test_a_gain_is_never_invented_a_time_not_known_is_left_out_and_an_end_to_come_is_so_far():
     assert said(trial(0, 0.9)) == "accuracy 0.9, from 1 trial in 14 s; trained once"
     assert " with the defaults, which no trial beats, " in said(DEFAULT, trial(1, 0.9))
     repeats = [trial(2, 0.9, Role.CONFIRM, repeats=1), trial(3, 0.91, Role.CONFIRM, repeats=1)]
     assert ", not better than the defaults, " in said(trial(1, 0.99), *repeats, DEFAULT)
-
-
-def test_what_is_not_over_is_so_far_and_a_time_that_is_not_known_is_left_out():
     sentence = said(trial(0, 0.9), state=StudyState.INTERRUPTED)
     assert sentence == "accuracy 0.9, from 1 trial in 14 s so far; trained once"
     assert said(trial(0, 0.9), seconds=0.0) == "accuracy 0.9, from 1 trial; trained once"
 
 
-def test_a_best_that_breaks_the_limits_says_so():
+def test_a_best_that_breaks_the_limits_says_so_and_several_objectives_have_trade_offs():
     assert "accuracy 0.9, 5.0% over the limits, which no trial keeps, from" in said(
         trial(0, 0.9, system_attrs={f"{CONSTRAINT}size": 0.05})
     )
-
-
-def test_several_objectives_have_trade_offs():
     several = ("maximize", "minimize")
     assert said(trial(0, 0.9), trial(1, 0.8), directions=several) == (
         "the 2 best trade-offs between accuracy and size, from 2 trials in 14 s"

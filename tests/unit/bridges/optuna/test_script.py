@@ -72,7 +72,7 @@ def written(folder: Path, text: str) -> str:
     return str(folder / "search.py")
 
 
-def test_all_of_a_script_is_read_or_named_as_lost(tmp_path: Path) -> None:
+def test_all_of_a_script_is_read_or_named_as_lost(tmp_path):
     content, remarks = carried_over(f"{written(tmp_path, WHOLE)} --epochs 4", tmp_path)
     assert content == {
         "study": "digits",
@@ -120,7 +120,7 @@ def short(order: str = "epoch", rest: str = "return x", search: str = "") -> str
     return SHORT.replace("ORDER", order).replace("REST", rest).replace("SEARCH", search)
 
 
-def test_a_length_that_is_searched_is_the_longest_one(tmp_path: Path) -> None:
+def test_a_length_that_is_searched_is_the_longest_one(tmp_path):
     content, remarks = carried_over(written(tmp_path, short("epoch + 1")), tmp_path)
     assert content["budget"] == {"trials": 20, "per_trial": {"steps": 12}}
     assert content["search"] == {"pruner": "none"}
@@ -130,7 +130,7 @@ def test_a_length_that_is_searched_is_the_longest_one(tmp_path: Path) -> None:
     assert "searches until it is stopped: 20 trials here" in told
 
 
-def test_samplers_that_fix_or_list_parameters_are_read(tmp_path: Path) -> None:
+def test_samplers_that_fix_or_list_parameters_are_read(tmp_path):
     grid = "optuna.samplers.GridSampler({'x': [0.25, 0.75]})"
     content, _ = carried_over(written(tmp_path, short(search=f"sampler={grid}")), tmp_path)
     assert content["space"] == {"x": {"type": "categorical", "choices": [0.25, 0.75]}}
@@ -138,7 +138,7 @@ def test_samplers_that_fix_or_list_parameters_are_read(tmp_path: Path) -> None:
     assert content["budget"]["trials"] == 2
 
 
-def test_a_trial_that_fails_or_a_sampler_of_ones_own_is_told(tmp_path: Path) -> None:
+def test_a_trial_that_fails_or_a_sampler_of_ones_own_is_told(tmp_path):
     own = "sampler=type('Own', (optuna.samplers.RandomSampler,), {})()"
     source = written(tmp_path, short("20 - epoch", "raise OSError('no data')", own))
     _, remarks = carried_over(source, tmp_path)
@@ -148,9 +148,7 @@ def test_a_trial_that_fails_or_a_sampler_of_ones_own_is_told(tmp_path: Path) -> 
     assert "reports its steps in no order" in told
 
 
-def test_the_length_of_a_trial_that_does_not_end_is_asked_for(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_length_of_a_trial_that_does_not_end_is_asked_for(tmp_path, monkeypatch):
     monkeypatch.setattr(script, "LIMIT_S", 0.0)
     forever = short(rest="import threading\n    threading.Event().wait()")
     content, remarks = carried_over(written(tmp_path, forever), tmp_path)
@@ -168,12 +166,12 @@ def test_the_length_of_a_trial_that_does_not_end_is_asked_for(
         ("import os, optuna\nos._exit(3)", "ended by itself, with code 3"),
     ],
 )
-def test_scripts_without_a_search_are_refused(text: str, says: str, tmp_path: Path) -> None:
+def test_scripts_without_a_search_are_refused(text, says, tmp_path):
     with pytest.raises(UserError, match=says):
         translated(written(tmp_path, text), None, tmp_path)
 
 
-def test_a_script_that_workers_would_not_find_is_refused(tmp_path: Path) -> None:
+def test_a_script_that_workers_would_not_find_is_refused(tmp_path):
     (tmp_path / "studies").mkdir()
     with pytest.raises(UserError, match="from the folder of the study file"):
         translated(written(tmp_path, short()), None, tmp_path / "studies")
@@ -182,6 +180,6 @@ def test_a_script_that_workers_would_not_find_is_refused(tmp_path: Path) -> None
         translated(str(tmp_path / "random.py"), None, tmp_path)
 
 
-def test_the_study_file_passes_its_own_check(tmp_path: Path) -> None:
+def test_the_study_file_passes_its_own_check(tmp_path):
     text, _ = translated(written(tmp_path, short()), "mine", tmp_path)
     assert parse(text, base=tmp_path).study == "mine"

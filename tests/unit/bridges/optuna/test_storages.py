@@ -48,9 +48,7 @@ def database(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-def test_states_values_curves_and_times_come_along(
-    database: Path, sqlite_url: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_states_values_curves_and_times_come_along(database, sqlite_url, capsys):
     url = f"sqlite:///{database}"
     history = imported(sqlite_url, url, "--study", "one")
     theirs = optuna.load_study(study_name="one", storage=RDBStorage(url, UNPOOLED)).trials[:8]
@@ -69,7 +67,7 @@ def test_states_values_curves_and_times_come_along(
     assert "1 unfinished runs without a report were left out" in said
 
 
-def test_the_space_is_that_of_the_distributions(database: Path, sqlite_url: str) -> None:
+def test_the_space_is_that_of_the_distributions(database, sqlite_url):
     written = yaml.safe_load(
         imported(sqlite_url, f"sqlite:///{database}", "--study", "one").study.spec
     )
@@ -81,7 +79,7 @@ def test_the_space_is_that_of_the_distributions(database: Path, sqlite_url: str)
     assert written["objective"] == {"metric": "value", "direction": "maximize"}
 
 
-def test_points_of_a_grid_come_along_as_people_write_them(tmp_path: Path, sqlite_url: str) -> None:
+def test_points_of_a_grid_come_along_as_people_write_them(tmp_path, sqlite_url):
     url = f"sqlite:///{tmp_path}/grid.db"
     storage = RDBStorage(url, UNPOOLED)
     grid = {"s": [0.1 + 0.2, 0.5]}
@@ -93,8 +91,8 @@ def test_points_of_a_grid_come_along_as_people_write_them(tmp_path: Path, sqlite
 
 
 def test_several_objectives_keep_their_names_and_other_ranges_are_those_of_the_values(
-    database: Path, sqlite_url: str
-) -> None:
+    database, sqlite_url
+):
     history = imported(sqlite_url, f"sqlite:///{database}", "--study", "two")
     assert history.study.directions == ("maximize", "minimize")
     assert all(trial.values is not None and trial.values[1] == 2.0 for trial in history.trials)
@@ -104,7 +102,7 @@ def test_several_objectives_keep_their_names_and_other_ranges_are_those_of_the_v
     assert written["space"]["x"] == {"type": "float", "low": min(drawn), "high": max(drawn)}
 
 
-def test_parameters_can_be_chosen_and_renamed(database: Path, sqlite_url: str) -> None:
+def test_parameters_can_be_chosen_and_renamed(database, sqlite_url):
     options = ("--study", "one", "--params", "rate=x", "--metric", "accuracy")
     history = imported(sqlite_url, f"sqlite:///{database}", *options)
     assert list(history.trials[0].params) == ["rate"]
@@ -112,16 +110,14 @@ def test_parameters_can_be_chosen_and_renamed(database: Path, sqlite_url: str) -
     assert "accuracy" in history.trials[0].reports[1.0].metrics
 
 
-def test_nothing_is_written_to_the_storage(database: Path, tmp_path: Path) -> None:
+def test_nothing_is_written_to_the_storage(database, tmp_path):
     copy = tmp_path / "copy.db"
     shutil.copy(database, copy)
     imported(f"sqlite:///{tmp_path}/ours.db", f"sqlite:///{copy}", "--study", "one")
     assert copy.read_bytes() == database.read_bytes()
 
 
-def test_what_cannot_be_read_is_refused(
-    database: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_what_cannot_be_read_is_refused(database, tmp_path, capsys):
     url = f"sqlite:///{database}"
     assert "name one: one, two, none" in refused(capsys, url)
     assert "has no study onn; did you mean one?" in refused(capsys, url, "--study", "onn")
@@ -140,7 +136,7 @@ def test_what_cannot_be_read_is_refused(
     assert "is not the URL of a database" in refused(capsys, "://")
 
 
-def test_a_password_is_not_shown(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_password_is_not_shown(capsys):
     url = "postgresql://me:secret@127.0.0.1:1/none"
     said = refused(capsys, url)
     assert "secret" not in said
@@ -148,9 +144,7 @@ def test_a_password_is_not_shown(capsys: pytest.CaptureFixture[str]) -> None:
     assert "secret" not in capsys.readouterr().err
 
 
-def test_a_storage_is_no_study_file(
-    database: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_storage_is_no_study_file(database, tmp_path, capsys):
     out = tmp_path / "study.yaml"
     assert command("init", str(out), "--from", f"sqlite:///{database}", "--name", "one") == 2
     assert "name the script; hpsearch import takes its trials" in capsys.readouterr().err

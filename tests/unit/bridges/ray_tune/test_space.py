@@ -41,7 +41,7 @@ def values_in(nested, prefix=""):
             yield f"{prefix}{name}", value
 
 
-def test_every_parameter_has_the_range_that_ray_tune_draws_from():
+def test_every_parameter_has_the_range_that_ray_tune_draws_from_and_configs_are_as_nested():
     found = read_space(SPACE)
     parameters = {name: TYPES[each["type"]](**each) for name, each in found.space.items()}
     chance = np.random.default_rng(1)
@@ -59,10 +59,6 @@ def test_every_parameter_has_the_range_that_ray_tune_draws_from():
             assert {min(drawn[name]), max(drawn[name])} == {parameter.low, parameter.high}, name
     assert found.space["lr"] == {"type": "float", "low": 1e-5, "high": 0.1, "log": True}
     assert found.grid_points() == [{"batch": 16}, {"batch": 32}]
-
-
-def test_the_config_of_a_trial_is_as_nested_as_it_was():
-    found = read_space(SPACE)
     sizes = found.space["model.sizes"]["choices"][1]
     shapes = found.space["model.shapes"]["choices"]
     params = {name: name for name in found.space} | {"model.sizes": sizes, "act": {"of": [1]}}

@@ -62,26 +62,24 @@ EXP = {"low": 0.1353352832, "high": 2.718281828, "log": True}
         ("categorical_w_probabilities", {"values": [1, 2], "probabilities": [0.5, 0.5]}, {}),
     ],
 )
-def test_each_distribution_becomes_a_parameter(
-    kind: str, given: dict[str, Any], expected: dict[str, Any], tmp_path: Path
-) -> None:
+def test_each_distribution_becomes_a_parameter(kind, given, expected, tmp_path):
     _, spec = made(tmp_path, parameters={"x": {"distribution": kind, **given}})
     found = spec["space"]["x"]
     assert {key: found[key] for key in expected} == expected
 
 
-def test_no_distribution_is_forgotten_above() -> None:
+def test_no_distribution_is_forgotten_above():
     (cases,) = test_each_distribution_becomes_a_parameter.pytestmark  # type: ignore[attr-defined]
     assert {case[0] for case in cases.args[1]} | {"constant"} == set(DISTRIBUTIONS)
 
 
-def test_what_states_no_distribution_has_the_usual_one(tmp_path: Path) -> None:
+def test_what_states_no_distribution_has_the_usual_one(tmp_path):
     parameters = {"a": {"min": 1, "max": 3}, "b": {"min": 1.0, "max": 3}, "c": {"values": [1, 2]}}
     _, spec = made(tmp_path, parameters=parameters)
     assert [each["type"] for each in spec["space"].values()] == ["int", "float", "categorical"]
 
 
-def test_constants_are_in_the_config_and_the_length_is_the_budget(tmp_path: Path) -> None:
+def test_constants_are_in_the_config_and_the_length_is_the_budget(tmp_path):
     parameters = {
         "lr": {"min": 0.1, "max": 0.5},
         "seed": {"value": 3},
@@ -100,14 +98,11 @@ def test_constants_are_in_the_config_and_the_length_is_the_budget(tmp_path: Path
     assert "seed is the trial's own" in remarks(draft)
 
 
-def test_nested_parameters_and_constants_keep_their_places(tmp_path: Path) -> None:
+def test_nested_parts_keep_their_places_and_numbers_that_yaml_takes_for_text_are_numbers(tmp_path):
     inner = {"depth": {"values": [1, 2]}, "kind": {"value": "mlp"}}
     _, spec = made(tmp_path, parameters={"model": {"parameters": inner}, "a.b": {"values": [1, 2]}})
     assert list(spec["space"]) == ["model.depth", "a.b"]
     assert spec["task"]["config"] == {"model": {"kind": "mlp"}}
-
-
-def test_numbers_that_yaml_takes_for_text_are_numbers(tmp_path: Path) -> None:
     parameters = {"lr": {"min": "1e-4", "max": "1E-1"}, "decay": {"values": [0, "1e-3", "none"]}}
     _, spec = made(tmp_path, parameters=parameters)
     assert spec["space"]["lr"] == {"type": "float", "low": 0.0001, "high": 0.1}
@@ -127,9 +122,7 @@ def test_numbers_that_yaml_takes_for_text_are_numbers(tmp_path: Path) -> None:
         (["sh", "-c", "train {} ${args}"], "sh -c 'train {{}} ${{args}}'"),
     ],
 )
-def test_a_command_is_carried_over_word_by_word(
-    command: list[Any], run: str, tmp_path: Path
-) -> None:
+def test_a_command_is_carried_over_word_by_word(command, run, tmp_path):
     _, spec = made(tmp_path, program="my train.py", command=command)
     assert spec["task"]["run"] == run
 
@@ -138,12 +131,12 @@ def test_a_command_is_carried_over_word_by_word(
     ("method", "search"),
     [("bayes", {}), ("random", {"sampler": "random"}), ("grid", {"sampler": "random"})],
 )
-def test_methods_become_samplers(method: str, search: dict[str, Any], tmp_path: Path) -> None:
+def test_methods_become_samplers(method, search, tmp_path):
     _, spec = made(tmp_path, method=method)
     assert spec["search"] == {**search, "pruner": "none"}
 
 
-def test_a_grid_of_choices_is_tried_in_full(tmp_path: Path) -> None:
+def test_a_grid_of_choices_is_tried_in_full(tmp_path):
     parameters = {"a": {"values": [1, 2]}, "b": {"min": 1, "max": 12}}
     _, spec = made(tmp_path, method="grid", parameters=parameters, run_cap=None)
     assert spec["search"]["sampler"] == "brute_force"
@@ -160,9 +153,7 @@ def test_a_grid_of_choices_is_tried_in_full(tmp_path: Path) -> None:
         ({"max_iter": 64, "s": 2, "eta": 4}, 4, 4),
     ],
 )
-def test_hyperband_ends_trials_from_its_first_bracket_on(
-    stated: dict[str, int], first: int, eta: int, tmp_path: Path
-) -> None:
+def test_hyperband_ends_trials_from_its_first_bracket_on(stated, first, eta, tmp_path):
     draft, spec = made(tmp_path, early_terminate={"type": "hyperband", **stated})
     pruner = {"kind": "successive_halving", "min_resource": first, "reduction_factor": eta}
     assert spec["search"] == {"pruner": pruner}
@@ -170,7 +161,7 @@ def test_hyperband_ends_trials_from_its_first_bracket_on(
     assert f"weak trials end at {first}, {first * eta}, " in remarks(draft)
 
 
-def test_the_target_ends_the_study(tmp_path: Path) -> None:
+def test_the_target_ends_the_study(tmp_path):
     metric = {"name": "acc", "goal": "maximize", "target": 0.9}
     _, spec = made(tmp_path, metric=metric)
     assert spec["objective"] == {"metric": "acc", "direction": "maximize"}
@@ -209,9 +200,7 @@ def test_the_target_ends_the_study(tmp_path: Path) -> None:
         ({"parameters": {"x": {"distribution": "log_uniform_values", **ZERO}}}, "bounds above 0"),
     ],
 )  # fmt: skip
-def test_what_a_study_cannot_have_is_refused_by_its_name(
-    changes: dict[str, Any], expected: str, tmp_path: Path
-) -> None:
+def test_what_a_study_cannot_have_is_refused_by_its_name(changes, expected, tmp_path):
     with pytest.raises(SpecError) as refused:
         made(tmp_path, **changes)
     (problem,) = refused.value.problems
@@ -219,14 +208,12 @@ def test_what_a_study_cannot_have_is_refused_by_its_name(
 
 
 @pytest.mark.parametrize("kind", WITHOUT_BOUNDS)
-def test_a_distribution_without_bounds_is_refused_with_what_to_write(
-    kind: str, tmp_path: Path
-) -> None:
+def test_a_distribution_without_bounds_is_refused_with_what_to_write(kind, tmp_path):
     with pytest.raises(SpecError, match=f"lr: has the distribution {kind}, .* uniform"):
         made(tmp_path, parameters={"lr": {"distribution": kind}})
 
 
-def test_parts_that_say_nothing_of_the_search_are_named(tmp_path: Path) -> None:
+def test_parts_that_say_nothing_of_the_search_are_named(tmp_path):
     draft, _ = made(
         tmp_path, **dict.fromkeys(WITHOUT_PLACE, "a"), metric={"name": "a"}, method=None
     )
@@ -235,7 +222,7 @@ def test_parts_that_say_nothing_of_the_search_are_named(tmp_path: Path) -> None:
     assert "the sweep has no method: bayes" in draft.remarks
 
 
-def test_all_that_cannot_be_carried_over_is_one_error_with_its_lines(tmp_path: Path) -> None:
+def test_all_that_cannot_be_carried_over_is_one_error_with_its_lines(tmp_path):
     parameters = {
         "lr": {"min": 0.1, "max": 0.5},
         "odd": {"distribution": "odd"},
@@ -252,6 +239,6 @@ def test_all_that_cannot_be_carried_over_is_one_error_with_its_lines(tmp_path: P
     ]
 
 
-def test_a_sweep_with_nothing_to_search_is_refused(tmp_path: Path) -> None:
+def test_a_sweep_with_nothing_to_search_is_refused(tmp_path):
     with pytest.raises(UserError, match="nothing that a study could search"):
         made(tmp_path, parameters={"lr": {"value": 1}})

@@ -103,9 +103,7 @@ def driver_of(
     return Driver(build_study(history, spec), executor, store, lease, clock=executor.clock, **more)
 
 
-def test_everything_is_on_record_before_it_is_ordered(
-    store: Store, spec: StudySpec, executor: Witness, tmp_path: Path
-) -> None:
+def test_everything_is_on_record_before_it_is_ordered(store, spec, executor, tmp_path):
     history = create_study(store, spec, tmp_path)
     driver_of(store, spec, history, executor).run()
     assert executor.seen > 3 * 12
@@ -120,9 +118,29 @@ def test_everything_is_on_record_before_it_is_ordered(
     assert loaded.trials == history.trials
 
 
-def test_a_watcher_sees_every_change_once(
-    store: Store, spec: StudySpec, executor: Witness, tmp_path: Path
-) -> None:
+def test_a_tick_is_committed_once_and_so_is_the_end(store, spec, executor, tmp_path, monkeypatch):
+    history = create_study(store, spec, tmp_path)
+    driver = driver_of(store, spec, history, executor)
+    said: list[str] = []
+    poll, commit = executor.poll, store.commit
+
+    def polled(timeout_s: float) -> list[ev.Event]:
+        said.append("poll")
+        return poll(timeout_s)
+
+    def committed(*arguments: Any) -> Any:
+        said.append("commit")
+        return commit(*arguments)
+
+    monkeypatch.setattr(executor, "poll", polled)
+    monkeypatch.setattr(store, "commit", committed)
+    driver.run()
+    *ticks, last = "".join(word[0] for word in said).split("p")
+    assert {*ticks} == {"", "c"}
+    assert last == "cc", "the study ended with it, and was closed"
+
+
+def test_a_watcher_sees_every_change_once(store, spec, executor, tmp_path):
     seen: list[Changes] = []
     history = create_study(store, spec, tmp_path)
     driver_of(
@@ -143,9 +161,7 @@ def after_ticks(count: int, then: Callable[[], object]) -> Callable[..., None]:
     return watch
 
 
-def test_a_driver_whose_study_was_taken_over_writes_nothing_more(
-    store: Store, spec: StudySpec, executor: Witness, tmp_path: Path
-) -> None:
+def test_a_driver_whose_study_was_taken_over_writes_nothing_more(store, spec, executor, tmp_path):
     history = create_study(store, spec, tmp_path)
     taken: list[Lease] = []
 
@@ -167,12 +183,8 @@ def test_a_driver_whose_study_was_taken_over_writes_nothing_more(
 
 
 def test_a_database_that_does_not_answer_for_a_while_is_waited_for(
-    store: Store,
-    spec: StudySpec,
-    executor: Witness,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+    store, spec, executor, tmp_path, monkeypatch
+):
     monkeypatch.setattr("hpsearch.running.driver.journal.time.sleep", lambda seconds: None)
     history = create_study(store, spec, tmp_path)
     driver = driver_of(store, spec, history, executor)
@@ -189,9 +201,7 @@ def test_a_database_that_does_not_answer_for_a_while_is_waited_for(
     assert store.load(spec.study).trials == history.trials
 
 
-def test_a_database_that_is_damaged_is_not_waited_for(
-    spec: StudySpec, executor: Witness, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_database_that_is_damaged_is_not_waited_for(spec, executor, tmp_path, monkeypatch):
     def impatient(seconds: float) -> None:
         raise AssertionError("waiting mends no damage")
 
@@ -217,9 +227,7 @@ def ruin(database: Path) -> None:
         connection.execute("PRAGMA schema_version = 99999")
 
 
-def test_a_stop_that_is_asked_for_ends_the_study_resumably(
-    store: Store, spec: StudySpec, executor: Witness, tmp_path: Path
-) -> None:
+def test_a_stop_that_is_asked_for_ends_the_study_resumably(store, spec, executor, tmp_path):
     history = create_study(store, spec, tmp_path)
     driver = driver_of(
         store,
@@ -240,8 +248,8 @@ def test_a_stop_that_is_asked_for_ends_the_study_resumably(
 
 @pytest.mark.parametrize("by_flag", [True, False])
 def test_a_study_stops_by_the_request_alone_too_and_gives_up_on_workers_that_do_not_save(
-    store: Store, spec: StudySpec, executor: Witness, tmp_path: Path, by_flag: bool
-) -> None:
+    store, spec, executor, tmp_path, by_flag
+):
     history = create_study(store, spec, tmp_path)
     executor.stop = lambda order: None  # type: ignore[method-assign]  # nobody saves
     request = Request(0, RequestKind.INTERRUPT, {}, "ann@desk", 1.0)
@@ -260,8 +268,8 @@ def test_a_study_stops_by_the_request_alone_too_and_gives_up_on_workers_that_do_
 
 @pytest.mark.parametrize("grace_s", [5.0, 500.0])
 def test_an_interrupted_study_waits_for_workers_that_save_as_long_as_its_file_says(
-    store: Store, spec: StudySpec, executor: Witness, tmp_path: Path, grace_s: float
-) -> None:
+    store, spec, executor, tmp_path, grace_s
+):
     history = create_study(store, spec, tmp_path)
     executor.stop = lambda order: None  # type: ignore[method-assign]  # nobody saves
     resources = Resources(stop_grace=grace_s)
@@ -287,14 +295,8 @@ def ask_from_elsewhere(driver: Driver, store: Store, name: str) -> None:
 @pytest.mark.parametrize("ask", [ask_by_signal, ask_from_elsewhere])
 @pytest.mark.parametrize("error", [LeaseLost("taken over"), StoreUnreachable("the server is gone")])
 def test_nobody_is_told_to_stop_by_a_driver_that_cannot_write(
-    store: Store,
-    spec: StudySpec,
-    executor: Witness,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    ask: Callable[[Driver, Store, str], None],
-    error: Exception,
-) -> None:
+    store, spec, executor, tmp_path, monkeypatch, ask, error
+):
     history = create_study(store, spec, tmp_path)
     sent_before: list[int] = []
     write = Journal.write
@@ -314,9 +316,7 @@ def test_nobody_is_told_to_stop_by_a_driver_that_cannot_write(
     assert not any(isinstance(order, ev.Stop) and order.save for order in executor.sent)
 
 
-def test_a_stop_is_acted_on_without_waiting_for_events(
-    store: Store, spec: StudySpec, executor: Witness, tmp_path: Path
-) -> None:
+def test_a_stop_is_acted_on_without_waiting_for_events(store, spec, executor, tmp_path):
     history = create_study(store, spec, tmp_path)
     executor._curves = Bowl(seconds_per_unit=1e6)
     watch = after_ticks(1, lambda: driver.request_stop())
@@ -327,8 +327,8 @@ def test_a_stop_is_acted_on_without_waiting_for_events(
 
 
 def test_a_driver_that_dies_before_it_acknowledges_costs_disk_and_no_data(
-    store: Store, spec: StudySpec, executor: Witness, tmp_path: Path
-) -> None:
+    store, spec, executor, tmp_path
+):
     """It dies between the two: all that the database names is still there."""
 
     def die() -> None:
@@ -345,7 +345,7 @@ def test_a_driver_that_dies_before_it_acknowledges_costs_disk_and_no_data(
 
 
 @pytest.mark.parametrize("seconds", [-3600.0, 3600.0])
-def test_a_steady_clock_starts_with_the_machines_and_is_not_set_with_it(seconds: float) -> None:
+def test_a_steady_clock_starts_with_the_machines_and_is_not_set_with_it(seconds):
     wall, passing = 1000.0, 17.0
     clock = SteadyClock(wall=lambda: wall, passing=lambda: passing)
     assert clock() == 1000.0
@@ -354,7 +354,7 @@ def test_a_steady_clock_starts_with_the_machines_and_is_not_set_with_it(seconds:
     assert clock() == 1005.0
 
 
-def test_a_studys_time_does_not_run_backwards_from_driver_to_driver() -> None:
+def test_a_studys_time_does_not_run_backwards_from_driver_to_driver():
     def passing() -> float:
         return 17.0
 
@@ -363,8 +363,8 @@ def test_a_studys_time_does_not_run_backwards_from_driver_to_driver() -> None:
 
 
 def test_a_driver_that_is_stopped_between_listening_and_deciding_takes_no_trial_for_hung(
-    store: Store, spec: StudySpec, executor: Witness, tmp_path: Path
-) -> None:
+    store, spec, executor, tmp_path
+):
     history = create_study(store, spec, tmp_path)
     driver = driver_of(store, spec, history, executor)
     decide = driver._tick
@@ -381,8 +381,8 @@ def test_a_driver_that_is_stopped_between_listening_and_deciding_takes_no_trial_
 
 
 def test_a_signal_that_reaches_the_workers_before_the_driver_knows_of_it_costs_no_retry(
-    store: Store, spec: StudySpec, executor: Witness, tmp_path: Path
-) -> None:
+    store, spec, executor, tmp_path
+):
     history = create_study(store, spec, tmp_path)
     driver = driver_of(store, spec, history, executor, resources=Resources(retries=0))
     poll = executor.poll

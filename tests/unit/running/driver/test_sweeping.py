@@ -57,13 +57,8 @@ TASK = {
     "model": {"scratch": {"layers": 1, "width": 32, "heads": 2, "vocabulary": 120}},
 }
 WHOLE = {
-    "config.json",
-    "manifest.json",
-    "model.safetensors",
-    "state.pt",
-    "text.json",
-    "tokenizer.json",
-    "tokenizer_config.json",
+    *("config.json", "manifest.json", "model.safetensors", "state.pt"),
+    *("text.json", "tokenizer.json", "tokenizer_config.json"),
 }
 WEIGHTS = WHOLE - {"state.pt"}
 
@@ -166,8 +161,8 @@ class ByHand:
 
 
 def test_a_trial_that_waits_keeps_its_state_and_its_best_weights_and_one_that_ended_those_alone(
-    folder: Path,
-) -> None:
+    folder,
+):
     checkpoints = folder / "checkpoints"
     study = ByHand(spec_in(folder, budget=budget_of(4)), checkpoints)
 
@@ -203,9 +198,7 @@ def test_a_trial_that_waits_keeps_its_state_and_its_best_weights_and_one_that_en
         check(str(complete.checkpoint), whole=True)
 
 
-def test_a_trial_that_trains_keeps_the_newest_whole_and_of_the_best_before_them_the_weights(
-    folder: Path,
-) -> None:
+def test_a_trial_that_trains_keeps_the_newest_whole_and_of_the_best_before_them_the_weights(folder):
     spec, home = spec_in(folder), folder / "trial-00000"
     task = tasks.load(spec.task, folder)
     params = {**spec.settings, "learning_rate": 1e-3, "monitor": "learning_rate"}
@@ -223,7 +216,7 @@ def test_a_trial_that_trains_keeps_the_newest_whole_and_of_the_best_before_them_
     runner.close()
 
 
-def test_a_trial_that_a_pruner_stops_keeps_the_weights_of_its_best_report(folder: Path) -> None:
+def test_a_trial_that_a_pruner_stops_keeps_the_weights_of_its_best_report(folder):
     checkpoints = folder / "checkpoints"
     pruner = {"kind": "threshold", "upper": 0.0, "n_warmup_steps": 4}
     study = ByHand(spec_in(folder, search=search_by(pruner=pruner)), checkpoints)
@@ -252,7 +245,7 @@ def train(params, trial):
 """
 
 
-def test_of_a_training_function_the_best_checkpoint_stays_as_it_was_written(folder: Path) -> None:
+def test_of_a_training_function_the_best_checkpoint_stays_as_it_was_written(folder):
     (folder / "slim_task.py").write_text(FUNCTION)
     spec = spec_in(
         folder,
@@ -275,7 +268,7 @@ def test_of_a_training_function_the_best_checkpoint_stays_as_it_was_written(fold
     assert trial.checkpoint_bytes == used_bytes(checkpoints / "trial-00000" / "epoch-2")
 
 
-def test_what_a_worker_still_holds_is_waited_for(tmp_path: Path) -> None:
+def test_what_a_worker_still_holds_is_waited_for(tmp_path):
     home = tmp_path / "trial-00000"
     for name in ("step-1", "step-2"):
         (home / name).mkdir(parents=True)
@@ -296,8 +289,8 @@ def test_what_a_worker_still_holds_is_waited_for(tmp_path: Path) -> None:
 
 
 def test_a_slow_removal_leaves_what_a_trial_writes_that_went_on_from_an_older_checkpoint(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+    tmp_path, monkeypatch
+):
     """As it does where the newest is damaged: what it writes then comes before that one."""
     checkpoints = Checkpoints(tmp_path / "trial-00000")
     newest = [saved(checkpoints, step, lambda draft: None) for step in (1, 9)][-1]
@@ -323,7 +316,7 @@ def test_a_slow_removal_leaves_what_a_trial_writes_that_went_on_from_an_older_ch
     check(written)
 
 
-def test_nothing_outside_the_studys_own_folders_is_touched(tmp_path: Path) -> None:
+def test_nothing_outside_the_studys_own_folders_is_touched(tmp_path):
     elsewhere = tmp_path / "of-another-study" / "trial-00000"
     for name in ("step-1", "step-2"):
         (elsewhere / name).mkdir(parents=True)
@@ -415,8 +408,8 @@ def dies_while_it_removes(monkeypatch: pytest.MonkeyPatch) -> None:
     "dies", [dies_before_the_commit, dies_after_the_commit, dies_while_it_removes]
 )
 def test_a_driver_that_dies_between_saving_committing_and_removing_loses_nothing(
-    store: Store, folder: Path, dies: Callable[[pytest.MonkeyPatch], None]
-) -> None:
+    store, folder, dies
+):
     spec, checkpoints = spec_in(folder), folder / "checkpoints"
     history = create_study(store, spec, checkpoints)
     with pytest.MonkeyPatch.context() as patch:
@@ -441,9 +434,7 @@ def test_a_driver_that_dies_between_saving_committing_and_removing_loses_nothing
         check(str(trial.checkpoint), whole=True)
 
 
-def test_a_study_that_is_given_more_goes_on_from_what_its_waiting_trials_kept(
-    store: Store, folder: Path
-) -> None:
+def test_a_study_that_is_given_more_goes_on_from_what_its_waiting_trials_kept(store, folder):
     spec, checkpoints = spec_in(folder), folder / "checkpoints"
     history = create_study(store, spec, checkpoints)
     drive(store, spec, history, checkpoints)
@@ -457,9 +448,7 @@ def test_a_study_that_is_given_more_goes_on_from_what_its_waiting_trials_kept(
     assert all(trial.attempts[-1].start_resource >= 1.0 for trial in again)
 
 
-def test_a_waiting_trial_without_its_state_is_damage_and_an_ended_one_is_not(
-    store: Store, folder: Path
-) -> None:
+def test_a_waiting_trial_without_its_state_is_damage_and_an_ended_one_is_not(store, folder):
     spec, checkpoints = spec_in(folder), folder / "checkpoints"
     drive(store, spec, create_study(store, spec, checkpoints), checkpoints)
     left = next(trial for trial in store.load(spec.study).trials if trial.left_as is not None)
@@ -470,9 +459,7 @@ def test_a_waiting_trial_without_its_state_is_damage_and_an_ended_one_is_not(
     assert "state.pt is missing" in found.what
 
 
-def test_nothing_is_removed_where_the_folder_of_a_trial_is_a_link(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_nothing_is_removed_where_the_folder_of_a_trial_is_a_link(tmp_path, caplog):
     _, paths = three_saved(tmp_path / "elsewhere")
     home = tmp_path / "home"
     sweeper = sweeper_of(home)

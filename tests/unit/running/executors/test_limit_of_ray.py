@@ -1,8 +1,9 @@
 """Ray's own limit for a head that is gone, which it reads once, on import."""
 
 import os
-import subprocess
 import sys
+
+from support.running.programs import run_program
 
 NAME = "RAY_gcs_rpc_server_reconnect_timeout_s"
 PROGRAM = f"""
@@ -16,9 +17,7 @@ print(os.environ["{NAME}"])
 """
 
 
-def test_the_limit_of_ray_is_set_before_ray_is_imported() -> None:
+def test_the_limit_of_ray_is_set_before_ray_is_imported():
     environment = {name: value for name, value in os.environ.items() if name != NAME}
-    done = subprocess.run(
-        [sys.executable, "-c", PROGRAM], env=environment, capture_output=True, text=True, check=True
-    )
+    done = run_program([sys.executable, "-c", PROGRAM], env=environment, check=True)
     assert int(done.stdout) > 3600

@@ -71,7 +71,7 @@ def events_until(worker: Worker, kind: type) -> list[Any]:
     raise AssertionError(f"no {kind.__name__} in {events}")
 
 
-def test_checkpoints_go_to_a_url_and_another_worker_continues_from_there(tmp_path: Path) -> None:
+def test_checkpoints_go_to_a_url_and_another_worker_continues_from_there(tmp_path):
     url = f"memory://{uuid.uuid4().hex}"
     first = launched(worker_of(tmp_path, url), until=2.0)
     reports = events_of(events_until(first, ev.Reported), ev.Reported)
@@ -85,9 +85,7 @@ def test_checkpoints_go_to_a_url_and_another_worker_continues_from_there(tmp_pat
     assert [event.resource for event in events_of(again, ev.Reported)] == [3.0, 4.0]
 
 
-def test_a_store_that_does_not_tell_sizes_fails_no_trial(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_store_that_does_not_tell_sizes_fails_no_trial(tmp_path, monkeypatch):
     def refuse(*args: Any, **more: Any) -> None:
         raise RuntimeError("listing is not allowed")
 
@@ -98,7 +96,7 @@ def test_a_store_that_does_not_tell_sizes_fails_no_trial(
     assert finished.held is None
 
 
-def test_a_trial_whose_checkpoints_are_all_damaged_starts_afresh(tmp_path: Path) -> None:
+def test_a_trial_whose_checkpoints_are_all_damaged_starts_afresh(tmp_path):
     first = launched(worker_of(tmp_path))
     events_until(first, ev.Finished)
     for saved in (tmp_path / "checkpoints" / "trial-00007").glob("epoch-*/epoch"):
@@ -109,7 +107,7 @@ def test_a_trial_whose_checkpoints_are_all_damaged_starts_afresh(tmp_path: Path)
     assert [event.resource for event in events_of(again, ev.Reported)] == [1.0, 2.0, 3.0, 4.0]
 
 
-def test_a_worker_says_how_it_computes_with_its_first_report(tmp_path: Path) -> None:
+def test_a_worker_says_how_it_computes_with_its_first_report(tmp_path):
     worker = launched(worker_of(tmp_path), until=2.0)
     began, reported = events_until(worker, ev.Reported)[:2]
     assert isinstance(began, ev.Began)
@@ -117,9 +115,7 @@ def test_a_worker_says_how_it_computes_with_its_first_report(tmp_path: Path) -> 
     assert isinstance(reported, ev.Reported)
 
 
-def test_a_trial_that_is_continued_elsewhere_keeps_its_threads_and_says_what_else_changed(
-    tmp_path: Path,
-) -> None:
+def test_a_trial_that_is_continued_elsewhere_keeps_its_threads_and_says_what_else_changed(tmp_path):
     worker = worker_of(tmp_path)
     elsewhere = {"threads": 2, "device": "an abacus"}
     launched(worker, 7, 2, arithmetic=elsewhere)
@@ -151,7 +147,7 @@ class MoodyStore(MemoryFileSystem):
         raise RuntimeError("slow down")
 
 
-def test_a_store_that_cannot_tell_what_it_holds_fails_no_trial(tmp_path: Path) -> None:
+def test_a_store_that_cannot_tell_what_it_holds_fails_no_trial(tmp_path):
     fsspec.register_implementation("moody", MoodyStore, clobber=True)
     url = f"moody://{uuid.uuid4().hex}"
     worker = launched(worker_of(tmp_path, url))
@@ -160,7 +156,7 @@ def test_a_store_that_cannot_tell_what_it_holds_fails_no_trial(tmp_path: Path) -
     folder_at(url).strip("trial-00007", ["last"])
 
 
-def test_a_worker_that_is_told_to_end_saves_and_takes_nothing_more(tmp_path: Path) -> None:
+def test_a_worker_that_is_told_to_end_saves_and_takes_nothing_more(tmp_path):
     worker = launched(worker_of(tmp_path), until=2.0)
     events_until(worker, ev.Reported)
     worker.retire()
@@ -176,9 +172,7 @@ def test_a_worker_that_is_told_to_end_saves_and_takes_nothing_more(tmp_path: Pat
 @pytest.mark.parametrize(
     ("left", "unfit"), [(LEAK_BYTES, False), (LEAK_BYTES + 1, True), (-LEAK_BYTES, False)]
 )
-def test_memory_that_stays_behind_is_told_together_with_the_end(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, left: int, unfit: bool
-) -> None:
+def test_memory_that_stays_behind_is_told_together_with_the_end(tmp_path, monkeypatch, left, unfit):
     readings = iter([10 << 30, (10 << 30) + left])
     monkeypatch.setattr(worker_module, "allocated_bytes", lambda device: next(readings))
     worker = launched(worker_of(tmp_path, device="cuda:0"), 0)
@@ -186,7 +180,7 @@ def test_memory_that_stays_behind_is_told_together_with_the_end(
     assert any(isinstance(event, ReplaceWorker) for event in events) == unfit
 
 
-def test_a_worker_without_a_gpu_has_nothing_to_compare(tmp_path: Path) -> None:
+def test_a_worker_without_a_gpu_has_nothing_to_compare(tmp_path):
     worker = launched(worker_of(tmp_path), 0)
     assert not any(isinstance(event, ReplaceWorker) for event in events_until(worker, ev.Finished))
 
@@ -203,9 +197,7 @@ def waits(control: Any) -> bool:
     return False
 
 
-def test_waiting_for_word_takes_none_of_a_trials_time(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_waiting_for_word_takes_none_of_a_trials_time(tmp_path, monkeypatch):
     now = [1000.0]
     monkeypatch.setattr(execution, "time", SimpleNamespace(monotonic=lambda: now[0]))
     worker = launched(worker_of(tmp_path), 0, until=2.0, time_limit_s=60.0)
@@ -219,9 +211,7 @@ def test_waiting_for_word_takes_none_of_a_trials_time(
     assert [event.resource for event in events_of(events, ev.Reported)] == [1.0, 2.0, 3.0, 4.0]
 
 
-def test_a_worker_with_a_share_of_a_gpu_keeps_to_it_from_its_first_attempt(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_worker_with_a_share_of_a_gpu_keeps_to_it_from_its_first_attempt(tmp_path, monkeypatch):
     kept: list[tuple[float, str]] = []
     gpu = SimpleNamespace(total_memory=16 << 30)
     monkeypatch.setattr("torch.cuda.is_available", lambda: True)
@@ -249,7 +239,7 @@ def train(params, trial):
 """
 
 
-def test_a_worker_says_how_long_it_took_to_start_and_less_once_it_is_warm(tmp_path: Path) -> None:
+def test_a_worker_says_how_long_it_took_to_start_and_less_once_it_is_warm(tmp_path):
     worker = worker_of(tmp_path, task=SLOW_TO_IMPORT)
     start_ups = []
     for trial in range(1, 5):
@@ -263,7 +253,7 @@ def test_a_worker_says_how_long_it_took_to_start_and_less_once_it_is_warm(tmp_pa
     assert min(warm) < cold
 
 
-def test_an_attempt_that_fails_before_it_can_train_has_no_start_up(tmp_path: Path) -> None:
+def test_an_attempt_that_fails_before_it_can_train_has_no_start_up(tmp_path):
     worker = launched(worker_of(tmp_path, task="raise RuntimeError('no')"), 1)
     events = events_until(worker, ev.Failed)
     assert [event.start_up_s for event in events_of(events, ev.Began)] in ([], [None])
@@ -305,9 +295,7 @@ def train(params, trial):
 """
 
 
-def test_an_error_whose_text_cannot_be_had_or_is_endless_fails_its_trial_alone(
-    tmp_path: Path,
-) -> None:
+def test_an_error_whose_text_cannot_be_had_or_is_endless_fails_its_trial_alone(tmp_path):
     worker = worker_of(tmp_path, task=HOSTILE)
     for number, error in enumerate(
         ("mute", "hidden", "chained", "long", "name", "metric", "sys.exit")
@@ -321,9 +309,7 @@ def test_an_error_whose_text_cannot_be_had_or_is_endless_fails_its_trial_alone(
         assert len(log) < 30_000, error
 
 
-def test_what_stays_behind_a_stopped_trial_may_raise_anything(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_what_stays_behind_a_stopped_trial_may_raise_anything(tmp_path, caplog):
     task = TASK.replace(
         'trial.report(epoch, {"loss": 1 / epoch})',
         """

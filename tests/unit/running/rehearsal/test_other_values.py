@@ -78,15 +78,11 @@ ALL = "PARAMETERS WITHOUT EFFECT: 2 trials with different values of lr, mode hav
 
 
 @pytest.mark.thorough
-def test_a_function_that_reads_no_parameter_is_named(
-    tmp_path: Path, capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_a_function_that_reads_no_parameter_is_named(tmp_path, capfd):
     assert ALL in said(tmp_path, own("deaf"), capfd)
 
 
-def test_a_parameter_that_alone_changes_nothing_is_named_and_the_others_are_not(
-    tmp_path: Path, capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_a_parameter_that_alone_changes_nothing_is_named_and_the_others_are_not(tmp_path, capfd):
     lines = said(tmp_path, own("hears_one"), capfd)
     assert "PARAMETER WITHOUT EFFECT: wherever mode alone differed, trials have" in lines
     assert "WITHOUT EFFECT: lr" not in lines
@@ -94,9 +90,7 @@ def test_a_parameter_that_alone_changes_nothing_is_named_and_the_others_are_not(
 
 @pytest.mark.thorough
 @pytest.mark.parametrize("name", ["hears", "hears_late", "by_chance", "noise", "fails_elsewhere"])
-def test_nothing_is_said_of_a_program_that_reads_them_or_may_do_so(
-    tmp_path: Path, capfd: pytest.CaptureFixture[str], name: str
-) -> None:
+def test_nothing_is_said_of_a_program_that_reads_them_or_may_do_so(tmp_path, capfd, name):
     space = SPACE if name == "hears" else SPACE.partition("  mode")[0]
     lines = said(tmp_path, own(name), capfd, space)
     assert "WITHOUT EFFECT" not in lines
@@ -104,9 +98,7 @@ def test_nothing_is_said_of_a_program_that_reads_them_or_may_do_so(
 
 
 @pytest.mark.thorough
-def test_an_objective_a_trainable_and_a_command_that_read_none_are_named(
-    tmp_path: Path, capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_an_objective_a_trainable_and_a_command_that_read_none_are_named(tmp_path, capfd):
     assert ALL in said(tmp_path, own("trainable", ", library: ray_tune"), capfd)
     lines = said(tmp_path, own("objective", ", library: optuna"), capfd, "")
     assert "no difference between 4 trials with different values of lr: all have reported" in lines

@@ -26,7 +26,7 @@ from trials.descriptions.report_pattern import ReportPattern
         ("Test set, epoch 4: score 12.5%", "accuracy", {"resource": 4, "accuracy": 12.5}),
     ],
 )
-def test_the_count_and_the_metric_of_a_line_are_found(line, metric, numbers) -> None:
+def test_the_count_and_the_metric_of_a_line_are_found(line, metric, numbers):
     text = proposed(["loading", line, "12 files", "done in 3 s"], metric)
     assert text is not None
     task = yaml.safe_load(text)
@@ -36,17 +36,17 @@ def test_the_count_and_the_metric_of_a_line_are_found(line, metric, numbers) -> 
 
 
 @pytest.mark.parametrize("line", ["loading", "done in 3 s", "epoch 3", "accuracy: 0.5", ""])
-def test_where_no_line_has_a_count_and_a_metric_nothing_is_proposed(line) -> None:
+def test_where_no_line_has_a_count_and_a_metric_nothing_is_proposed(line):
     assert proposed([line], "accuracy") is None
 
 
-def test_a_metric_of_another_name_keeps_its_own() -> None:
+def test_a_metric_of_another_name_keeps_its_own():
     text = proposed(["epoch 3 recall 0.5 speed 7"], "accuracy")
     assert text is not None
     assert "{recall}" in text or "{speed}" in text
 
 
-def test_where_none_is_named_as_the_metric_that_of_validation_data_is_proposed() -> None:
+def test_where_none_is_named_as_the_metric_that_of_validation_data_is_proposed():
     text = proposed(["step 8: train loss 1.5, val loss 1.7, value 3"], "accuracy")
     assert text is not None
     assert "{val_loss}" in text

@@ -30,7 +30,7 @@ def remarks(files: SharedFiles) -> str:
     return "\n".join(files.remarks())
 
 
-def test_what_appears_or_changes_is_named_with_what_to_do(spec: StudySpec, tmp_path: Path) -> None:
+def test_what_appears_or_changes_is_named_with_what_to_do(spec, tmp_path):
     files = SharedFiles(spec)
     assert remarks(files) == ""
     (tmp_path / "code" / "out").mkdir()
@@ -41,9 +41,7 @@ def test_what_appears_or_changes_is_named_with_what_to_do(spec: StudySpec, tmp_p
     assert "let the command write into {folder}" in said
 
 
-def test_the_working_directory_counts_too(
-    spec: StudySpec, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_working_directory_counts_too(spec, tmp_path, monkeypatch):
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()
     monkeypatch.chdir(elsewhere)
@@ -57,7 +55,7 @@ def test_the_working_directory_counts_too(
     assert "write into trial.folder" in said
 
 
-def test_what_programs_keep_for_themselves_is_left_out(spec: StudySpec, tmp_path: Path) -> None:
+def test_what_programs_keep_for_themselves_is_left_out(spec, tmp_path):
     files = SharedFiles(spec)
     for name in ("__pycache__/a.pyc", ".cache/x", "wandb/run/y", "hpsearch.db"):
         path = tmp_path / name
@@ -66,9 +64,7 @@ def test_what_programs_keep_for_themselves_is_left_out(spec: StudySpec, tmp_path
     assert remarks(files) == ""
 
 
-def test_a_folder_that_cannot_be_read_or_goes_meanwhile_is_no_error(
-    spec: StudySpec, tmp_path: Path
-) -> None:
+def test_a_folder_that_cannot_be_read_or_goes_meanwhile_is_no_error(spec, tmp_path):
     (tmp_path / "gone").symlink_to(tmp_path / "nowhere")
     files = SharedFiles(spec)
     (tmp_path / "code" / "data.csv").unlink()

@@ -30,7 +30,7 @@ def said(metrics, at=1.0, search=PROMOTION, epochs=9):
     ],
 )
 @pytest.mark.cases(7)
-def test_metrics_of_a_guess_at_the_first_rung_are_told_with_the_rung_to_write(metrics) -> None:
+def test_metrics_of_a_guess_at_the_first_rung_are_told_with_the_rung_to_write(metrics):
     told = said(metrics)
     assert "at 1 epoch already, where this one has learnt nothing" in told
     assert told.endswith("write search: {pruner: {kind: promotion, first_rung: 3}}")
@@ -52,21 +52,18 @@ def test_metrics_of_a_guess_at_the_first_rung_are_told_with_the_rung_to_write(me
     ],
 )
 @pytest.mark.cases(10)
-def test_nothing_is_said_of_what_shows_no_guess(metrics) -> None:
+def test_nothing_is_said_of_what_shows_no_guess(metrics):
     assert said(metrics) == ""
 
 
-def test_nothing_is_said_where_trials_are_compared_later_than_the_report() -> None:
+def test_nothing_is_said_where_trials_are_compared_later_and_no_pruner_is_written_above_no_rung():
     assert said(GUESSED, at=0.5) == ""
     assert said(GUESSED, search={"pruner": "none"}) == ""
-
-
-def test_where_no_rung_is_above_no_pruner_is_what_to_write() -> None:
     one_rung = {"pruner": {"kind": "promotion", "first_rung": 3}}
     assert said(GUESSED, at=3.0, search=one_rung).endswith("write search: {pruner: none}")
 
 
-def test_what_is_written_instead_compares_later() -> None:
+def test_what_is_written_instead_compares_later():
     search = {"pruner": {"kind": "promotion", "first_rung": 3}}
     spec = spec_with(search=search, budget=budget_of(9))
     assert rung_levels(spec)[0] > 1

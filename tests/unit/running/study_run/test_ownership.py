@@ -3,17 +3,13 @@
 from contextlib import closing
 from typing import Any
 
-import pytest
-
 from hpsearch.domain.records import StudyRecord
 from hpsearch.running.study_run.ownership import owning
 from hpsearch.store.leases import Lease
 from hpsearch.store.store import Store
 
 
-def test_a_stop_that_is_asked_for_in_the_moment_of_owning_is_not_forgotten(
-    sqlite_url: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_stop_that_is_asked_for_in_the_moment_of_owning_is_not_forgotten(sqlite_url, monkeypatch):
     acquire = Store.acquire
 
     def acquire_and_be_asked(store: Store, *arguments: Any) -> Lease:

@@ -1,12 +1,10 @@
 """The configuration of workers, from a study file."""
 
-from pathlib import Path
-
 from hpsearch.running.study_run.workers import worker_config
 from hpsearch.study_file.reading import parse
 
 
-def test_all_trials_are_scored_at_the_largest_length_that_is_searched(tmp_path: Path) -> None:
+def test_all_trials_are_scored_at_the_largest_length_that_is_searched(tmp_path):
     study = """
 study: translations
 task: {kind: sequence_to_sequence, train: pairs.csv, validation: 0.2, model: scratch}

@@ -1,7 +1,6 @@
 """A tracker is told all that was committed, each point once, whoever is killed in between."""
 
 import json
-from pathlib import Path
 
 import pytest
 
@@ -11,9 +10,7 @@ from hpsearch.running.tracking.mirror import Sent
 from support.studies.tracked import Notebook, finish, points_of, recorded, send, tracked
 
 
-def test_a_study_that_is_interrupted_and_resumed_is_told_once(
-    sqlite_url: str, tmp_path: Path
-) -> None:
+def test_a_study_that_is_interrupted_and_resumed_is_told_once(sqlite_url, tmp_path):
     spec, notebook = tracked(sqlite_url), Notebook()
     send(sqlite_url, spec, tmp_path, notebook)
     assert notebook.studies[-1].record.state is StudyState.INTERRUPTED
@@ -38,7 +35,7 @@ def test_a_study_that_is_interrupted_and_resumed_is_told_once(
     assert study.facts["best_value"] == min(t.value for t in history.trials if t.value is not None)
 
 
-def test_what_has_not_changed_is_not_sent_again(sqlite_url: str, tmp_path: Path) -> None:
+def test_what_has_not_changed_is_not_sent_again(sqlite_url, tmp_path):
     spec = tracked(sqlite_url)
     send(sqlite_url, spec, tmp_path, Notebook())
     again = Notebook()
@@ -47,7 +44,7 @@ def test_what_has_not_changed_is_not_sent_again(sqlite_url: str, tmp_path: Path)
     assert len(again.studies) == 1, "a tracker that was begun afresh must find its runs"
 
 
-def test_what_fails_is_sent_by_the_next_attempt(sqlite_url: str, tmp_path: Path) -> None:
+def test_what_fails_is_sent_by_the_next_attempt(sqlite_url, tmp_path):
     spec, notebook = tracked(sqlite_url), Notebook(fails_at=2)
     with pytest.raises(ConnectionError):
         send(sqlite_url, spec, tmp_path, notebook)
@@ -57,14 +54,14 @@ def test_what_fails_is_sent_by_the_next_attempt(sqlite_url: str, tmp_path: Path)
     assert notebook.points == points_of(recorded(sqlite_url, spec))
 
 
-def test_the_memory_has_no_password(tmp_path: Path) -> None:
+def test_the_memory_has_no_password(tmp_path):
     sent = Sent(str(tmp_path), "notebook", "https://me:secret@host/x?key=abc")
     sent.write()
     content = json.loads((tmp_path / "tracking" / "notebook.json").read_text())
     assert content["target"] == "https://host/x?..."
 
 
-def test_a_tracker_that_takes_whole_trials_gets_them_whole(sqlite_url: str, tmp_path: Path) -> None:
+def test_a_tracker_that_takes_whole_trials_gets_them_whole(sqlite_url, tmp_path):
     spec, notebook = tracked(sqlite_url), Notebook(wanted=lambda trial: trial.is_over)
     send(sqlite_url, spec, tmp_path, notebook)
     early = list(notebook.last)
@@ -75,7 +72,7 @@ def test_a_tracker_that_takes_whole_trials_gets_them_whole(sqlite_url: str, tmp_
     assert notebook.points == points_of(recorded(sqlite_url, spec))
 
 
-def test_steps_are_whole_numbers_that_tell_levels_apart(sqlite_url: str, tmp_path: Path) -> None:
+def test_steps_are_whole_numbers_that_tell_levels_apart(sqlite_url, tmp_path):
     per_trial = {"epochs": 1.5, "report_every": 0.5}
     spec = tracked(sqlite_url, budget={"trials": 3, "per_trial": per_trial})
     notebook = Notebook()

@@ -7,7 +7,6 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from itertools import pairwise
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -50,7 +49,7 @@ def drive(told: Told, **options: Any) -> Simulation:
     return simulation
 
 
-def test_each_new_best_is_told_where_there_is_time_between_them() -> None:
+def test_each_new_best_is_told_where_there_is_time_between_them():
     told = Told(tick_s=2 * GATHER_S)
     simulation = drive(told)
     best = [notice["best"] for notice in told.events("best")]
@@ -67,7 +66,7 @@ def test_each_new_best_is_told_where_there_is_time_between_them() -> None:
     assert end["gpu_hours"] > 0
 
 
-def test_new_bests_are_gathered_to_one_a_minute() -> None:
+def test_new_bests_are_gathered_to_one_a_minute():
     told = Told(tick_s=0.3)
     drive(told)
     assert told.at < GATHER_S
@@ -75,7 +74,7 @@ def test_new_bests_are_gathered_to_one_a_minute() -> None:
     assert len(told.events("end")) == 1
 
 
-def test_lost_workers_are_told_and_counted() -> None:
+def test_lost_workers_are_told_and_counted():
     told = Told(tick_s=0.001)
     simulation = drive(told, losses=(5.0, 6.0, 7.0))
     lost = [
@@ -102,9 +101,7 @@ def test_lost_workers_are_told_and_counted() -> None:
         (StudyState.FINISHED, "all done", "end", "has ended: all done"),
     ],
 )
-def test_how_a_study_ended_is_told(
-    state: StudyState, reason: str | None, event: str, words: str
-) -> None:
+def test_how_a_study_ended_is_told(state, reason, event, words):
     told = Told(1.0)
     record = StudyRecord(1, "plain", "", state=state, reason=reason)
     Notices("plain", told.notices.append, told.clock).ended(record)
@@ -167,7 +164,7 @@ def server() -> Iterator[Server]:
         thread.join()
 
 
-def test_a_url_gets_json_with_a_text(server: Server) -> None:
+def test_a_url_gets_json_with_a_text(server):
     with notifying("plain", recipient_of(server.hook)) as notices:
         notices.ended(StudyRecord(1, "plain", "", state=StudyState.FINISHED, reason="done"))
     (body,) = server.bodies
@@ -175,7 +172,7 @@ def test_a_url_gets_json_with_a_text(server: Server) -> None:
     assert body["text"] == "hpsearch: study plain has ended: done"
 
 
-def test_an_error_of_the_driver_is_told_and_raised(server: Server) -> None:
+def test_an_error_of_the_driver_is_told_and_raised(server):
     recipient = recipient_of(server.hook)
     with pytest.raises(ClusterLost), notifying("plain", recipient):
         raise ClusterLost("the head is gone", "start it again")
@@ -187,8 +184,8 @@ def test_an_error_of_the_driver_is_told_and_raised(server: Server) -> None:
     "trouble", ["answers 500", "hangs", "is not there", "answers garbage", "answers without end"]
 )
 def test_a_hook_that_does_not_work_is_told_of_once_and_without_its_secret(
-    trouble: str, server: Server, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
+    trouble, server, monkeypatch, caplog
+):
     monkeypatch.setattr("hpsearch.running.tracking.notices.TIMEOUT_S", 0.2)
     server.status = 500 if trouble == "answers 500" else 200
     server.hangs = trouble == "hangs"
@@ -210,7 +207,7 @@ def test_a_hook_that_does_not_work_is_told_of_once_and_without_its_secret(
     assert "key" not in line
 
 
-def test_nothing_waits_for_a_notice(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_nothing_waits_for_a_notice(server, monkeypatch):
     monkeypatch.setattr("hpsearch.running.tracking.notices.TIMEOUT_S", 10 * PATIENCE_S)
     monkeypatch.setattr("hpsearch.running.tracking.notices.END_S", PATIENCE_S)
     server.hangs = True
@@ -221,7 +218,7 @@ def test_nothing_waits_for_a_notice(server: Server, monkeypatch: pytest.MonkeyPa
     assert len(server.bodies) == 1
 
 
-def test_a_command_gets_json_on_its_input_and_the_event_in_its_environment(tmp_path: Path) -> None:
+def test_a_command_gets_json_on_its_input_and_the_event_in_its_environment(tmp_path):
     script = tmp_path / "two words.sh"
     script.write_text('#!/bin/sh\necho "$HPSEARCH_EVENT $HPSEARCH_STUDY $1" > "$2"\ncat >> "$2"\n')
     script.chmod(0o755)
@@ -236,9 +233,7 @@ def test_a_command_gets_json_on_its_input_and_the_event_in_its_environment(tmp_p
 @pytest.mark.parametrize(
     ("command", "words"), [("sleep 100", "was killed"), ("false", "ended with code 1")]
 )
-def test_a_command_that_hangs_or_fails_is_told_of(
-    command: str, words: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_command_that_hangs_or_fails_is_told_of(command, words, monkeypatch, caplog):
     monkeypatch.setattr("hpsearch.running.tracking.notices.TIMEOUT_S", 0.2)
     with (
         caplog.at_level(logging.WARNING, "hpsearch"),
@@ -263,7 +258,7 @@ def test_a_command_that_hangs_or_fails_is_told_of(
         ("file:///etc/passwd", "cannot be sent to file://"),
     ],
 )
-def test_what_nobody_can_be_notified_by_is_refused(text: str, words: str) -> None:
+def test_what_nobody_can_be_notified_by_is_refused(text, words):
     with pytest.raises(UserError, match=words) as caught:
         recipient_of(text)
     assert "secret" not in str(caught.value)

@@ -104,13 +104,8 @@ def library(monkeypatch: pytest.MonkeyPatch, folder: Path, source: str) -> None:
 
 @pytest.mark.parametrize("how", BROKEN)
 def test_a_broken_tracker_is_told_of_once_and_left_alone(
-    how: str,
-    sqlite_url: str,
-    spec: StudySpec,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    caplog: pytest.LogCaptureFixture,
-) -> None:
+    how, sqlite_url, spec, tmp_path, monkeypatch, caplog
+):
     library(monkeypatch, tmp_path, BROKEN[how])
     here = tmp_path / "here"
     monkeypatch.setenv("HERE", str(here))
@@ -129,13 +124,7 @@ def test_a_broken_tracker_is_told_of_once_and_left_alone(
     assert "0123456789" not in line
 
 
-def test_a_library_that_works_is_sent_everything(
-    sqlite_url: str,
-    spec: StudySpec,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    caplog: pytest.LogCaptureFixture,
-) -> None:
+def test_a_library_that_works_is_sent_everything(sqlite_url, spec, tmp_path, monkeypatch, caplog):
     library(monkeypatch, tmp_path, RUN)
     sent = run(sqlite_url, spec, tmp_path)
     assert sent == ["wandb: /hpsearch online"]
@@ -143,9 +132,7 @@ def test_a_library_that_works_is_sent_everything(
     assert (tmp_path / "tracking" / "wandb.json").exists()
 
 
-def test_what_a_library_leaves_running_ends_with_its_study(
-    sqlite_url: str, spec: StudySpec, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_a_library_leaves_running_ends_with_its_study(sqlite_url, spec, tmp_path, monkeypatch):
     held = tmp_path / "held"
     library(monkeypatch, tmp_path, RUN + child_that_holds(held))
     sent = run(sqlite_url, spec, tmp_path)
@@ -153,9 +140,7 @@ def test_what_a_library_leaves_running_ends_with_its_study(
     wait_until(lambda: can_lock(held))
 
 
-def test_an_interruption_leaves_no_sender_behind(
-    sqlite_url: str, spec: StudySpec, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_interruption_leaves_no_sender_behind(sqlite_url, spec, tmp_path, monkeypatch):
     held = tmp_path / "held"
     interrupts = """
 import __main__, os, signal, time
@@ -178,9 +163,7 @@ def init(**named):
     wait_until(lambda: can_lock(held))
 
 
-def test_endless_noise_takes_no_memory(
-    sqlite_url: str, spec: StudySpec, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_endless_noise_takes_no_memory(sqlite_url, spec, tmp_path, monkeypatch):
     noise = "import os\nfor _ in range(512): os.write(2, b'.' * 65536)\n"
     library(monkeypatch, tmp_path, RUN + noise)
     tracemalloc.start()
@@ -202,22 +185,14 @@ def test_endless_noise_takes_no_memory(
         ("got 0123456789 and 01234567", "got ... and ..."),
     ],
 )
-def test_a_text_keeps_all_but_its_secrets(
-    text: str, shown: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_text_keeps_all_but_its_secrets(text, shown, monkeypatch):
     monkeypatch.setenv("SOME_TOKEN", "01234567")
     monkeypatch.setenv("SOME_SECRET", "0123456789")
     assert without_secrets(text) == shown
 
 
 @pytest.mark.skipif(os.geteuid() == 0 and not Path("/dev/full").exists(), reason="no full disk")
-def test_a_disk_that_is_full_is_told_of(
-    sqlite_url: str,
-    spec: StudySpec,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    caplog: pytest.LogCaptureFixture,
-) -> None:
+def test_a_disk_that_is_full_is_told_of(sqlite_url, spec, tmp_path, monkeypatch, caplog):
     write_full = "\ndef init(**named): open('/dev/full', 'w').write('x' * 10 ** 6)\n"
     library(monkeypatch, tmp_path, RUN + write_full)
     with caplog.at_level(logging.WARNING, "hpsearch"):
@@ -226,9 +201,7 @@ def test_a_disk_that_is_full_is_told_of(
     assert "No space left on device" in caplog.text
 
 
-def test_a_study_without_trackers_says_where_it_can_go(
-    sqlite_url: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_study_without_trackers_says_where_it_can_go(sqlite_url, capsys):
     tracked(sqlite_url)
     assert command("export", "tracked", "--storage", sqlite_url) == 2
     said = capsys.readouterr().err

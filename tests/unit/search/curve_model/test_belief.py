@@ -52,14 +52,14 @@ def middles(count: int) -> Any:
 
 @pytest.mark.parametrize("confidence", CONFIDENCES)
 @pytest.mark.parametrize("kind", ONE_OF_EACH)
-def test_a_density_integrates_to_one(kind: str, confidence: Confidence) -> None:
+def test_a_density_integrates_to_one(kind, confidence):
     distribution, value = ONE_OF_EACH[kind]
     belief = belief_in({"x": distribution}, {"x": value}, confidence)
     points = middles(30_000)[:, None]
     assert np.exp(belief.log_density(points)).mean() == pytest.approx(1.0, abs=1e-4)
 
 
-def test_a_density_over_a_space_with_conditions_integrates_to_one() -> None:
+def test_a_density_over_a_space_with_conditions_integrates_to_one():
     space = {"optimizer": OPTIMIZER, "momentum": FloatDistribution(0.0, 1.0)}
     conditions = {"momentum": {"optimizer": ["adam"]}}
     belief = belief_in(space, {"optimizer": "adam", "momentum": 0.9}, conditions=conditions)
@@ -70,7 +70,7 @@ def test_a_density_over_a_space_with_conditions_integrates_to_one() -> None:
 
 @pytest.mark.parametrize("confidence", CONFIDENCES)
 @pytest.mark.parametrize("kind", ONE_OF_EACH)
-def test_draws_follow_the_density(kind: str, confidence: Confidence) -> None:
+def test_draws_follow_the_density(kind, confidence):
     distribution, value = ONE_OF_EACH[kind]
     belief = belief_in({"x": distribution}, {"x": value}, confidence)
     drawn = belief.drawn(middles(60_000)[:, None])[:, 0]
@@ -83,7 +83,7 @@ def test_draws_follow_the_density(kind: str, confidence: Confidence) -> None:
 
 
 @pytest.mark.parametrize("kind", ONE_OF_EACH)
-def test_the_mode_is_the_prior_and_the_densest_point(kind: str) -> None:
+def test_the_mode_is_the_prior_and_the_densest_point(kind):
     distribution, value = ONE_OF_EACH[kind]
     encoding = SpaceEncoding({"x": distribution})
     belief = Belief(encoding, {"x": Prior(value, "medium")})
@@ -93,7 +93,7 @@ def test_the_mode_is_the_prior_and_the_densest_point(kind: str) -> None:
     assert belief.log_density(mode[None])[0] >= elsewhere.max() - 1e-9
 
 
-def test_more_confidence_is_a_narrower_belief() -> None:
+def test_more_confidence_is_a_narrower_belief():
     near, far = np.array([[0.5]]), np.array([[0.0]])
     space, values = {"x": FloatDistribution(0.0, 1.0)}, {"x": 0.5}
     beliefs = [belief_in(space, values, confidence) for confidence in CONFIDENCES]
@@ -103,7 +103,7 @@ def test_more_confidence_is_a_narrower_belief() -> None:
     assert at_bound == sorted(at_bound, reverse=True)
 
 
-def test_parameters_without_a_prior_or_with_one_value_stay_as_they_are() -> None:
+def test_parameters_without_a_prior_or_with_one_value_stay_as_they_are():
     space = {
         "x": FloatDistribution(0.0, 1.0),
         "one": FloatDistribution(0.5, 0.5),
@@ -119,7 +119,7 @@ def test_parameters_without_a_prior_or_with_one_value_stay_as_they_are() -> None
     assert np.array_equal(belief.log_density(moved), belief.log_density(points))
 
 
-def test_the_belief_about_an_inactive_parameter_does_not_count() -> None:
+def test_the_belief_about_an_inactive_parameter_does_not_count():
     space = {"optimizer": OPTIMIZER, "momentum": FloatDistribution(0.0, 1.0)}
     conditions = {"momentum": {"optimizer": ["adam"]}}
     belief = belief_in(space, {"momentum": 0.9}, conditions=conditions)
@@ -131,9 +131,7 @@ def test_the_belief_about_an_inactive_parameter_does_not_count() -> None:
 
 
 @given(st.floats(0.0, 1.0), st.floats(0.0, 1.0), st.integers(1, 10_000))
-def test_a_belief_counts_less_with_every_result_and_never_endlessly(
-    prior: float, u: float, results: int
-) -> None:
+def test_a_belief_counts_less_with_every_result_and_never_endlessly(prior, u, results):
     belief = belief_in({"x": FloatDistribution(0.0, 1.0)}, {"x": prior})
     point = np.array([[u]])
     shown = np.full((2 * results, 1), prior)
@@ -143,7 +141,7 @@ def test_a_belief_counts_less_with_every_result_and_never_endlessly(
     assert -30 < now < 30
 
 
-def test_a_belief_is_dropped_where_what_it_favours_is_in_the_worse_half() -> None:
+def test_a_belief_is_dropped_where_what_it_favours_is_in_the_worse_half():
     belief = belief_in({"x": FloatDistribution(0.0, 1.0)}, {"x": 0.9})
     best_is_low = np.linspace(0.0, 1.0, 20)[:, None]
     assert belief.credibility(best_is_low) == 0.0
@@ -155,7 +153,7 @@ def test_a_belief_is_dropped_where_what_it_favours_is_in_the_worse_half() -> Non
 
 
 @given(st.integers(0, 4), st.floats(0.0, 1.0), st.floats(0.0, 1.0))
-def test_every_draw_is_a_point_of_the_space(layers: int, u: float, v: float) -> None:
+def test_every_draw_is_a_point_of_the_space(layers, u, v):
     belief = belief_in({"layers": LAYERS, "width": WIDTH}, {"layers": layers + 1, "width": 16})
     drawn = belief.drawn(np.array([[u, v]]))
     assert np.all((drawn >= 0.0) & (drawn <= 1.0))

@@ -37,7 +37,7 @@ def blend_of(*rows: Row, share: float = 0.2) -> Blend:
     return blend
 
 
-def test_a_trial_counts_as_if_it_had_the_rank_by_objective_that_it_has_by_loss() -> None:
+def test_a_trial_counts_as_if_it_had_the_rank_by_objective_that_it_has_by_loss():
     rows = [(10.0, 0.3), (20.0, 0.1), (30.0, 0.2)]
     blend = blend_of(*rows)
     counted = [blend.value(0.2, row, EQUAL) for row in rows]
@@ -46,21 +46,18 @@ def test_a_trial_counts_as_if_it_had_the_rank_by_objective_that_it_has_by_loss()
     assert counted == pytest.approx(expected)
 
 
-def test_a_training_loss_counts_as_well_and_each_by_its_weight() -> None:
+def test_a_training_loss_counts_by_its_weight_and_one_that_a_trial_lacks_nothing():
     rows = [(1.0, 0.1, 0.3), (2.0, 0.2, 0.2), (3.0, 0.3, 0.1)]
     blend = blend_of(*rows, share=0.0)
     assert blend.value(0.0, rows[0], (1.0, 1.0, 2.0)) == pytest.approx((1 + 1 + 2 * 3) / 4)
     assert blend.value(0.0, rows[0], (0.0, 0.0, 1.0)) == pytest.approx(3.0)
     assert blend.value(0.0, rows[0], (0.0, 0.0, 0.0)) == 1.0
-
-
-def test_a_loss_that_a_trial_lacks_counts_nothing() -> None:
     rows = [(1.0, 0.1, math.nan), (2.0, 0.2, 0.2), (3.0, 0.3, 0.1), (4.0, 0.0, 0.3)]
     blend = blend_of(*rows, share=0.0)
     assert blend.value(0.0, rows[0], EQUAL) == pytest.approx((1 + 2) / 2)
 
 
-def test_trials_of_one_value_are_told_apart_by_their_losses_among_those_that_differ() -> None:
+def test_trials_of_one_value_are_told_apart_by_their_losses_among_those_that_differ():
     rows = [(0.5, 0.4), (0.5, 0.2), (0.5, 0.3), (0.1, 0.1)]
     blend = blend_of(*rows)
     counted = [blend.value(0.2, row, EQUAL) for row in rows]
@@ -71,7 +68,7 @@ def test_trials_of_one_value_are_told_apart_by_their_losses_among_those_that_dif
     assert blend.value(0.2, (0.5, 0.2), EQUAL) < blend.value(0.2, (0.5, 0.3), EQUAL)
 
 
-def test_the_part_of_losses_falls_and_at_the_full_budget_the_objective_counts_alone() -> None:
+def test_the_part_of_losses_falls_and_at_the_full_budget_the_objective_counts_alone():
     blend = Blend()
     shares = (0.0, 0.5, 1.0)
     for row in [(0.0, 3.0), (1.0, 2.0), (2.0, 1.0)]:
@@ -81,16 +78,15 @@ def test_the_part_of_losses_falls_and_at_the_full_budget_the_objective_counts_al
     assert counted == pytest.approx([1.0, 1.5, 2.0])
 
 
-def test_ranks_of_too_few_trials_say_nothing() -> None:
+def test_ranks_of_too_few_trials_say_nothing_and_weights_are_those_of_recorded_workloads():
     rows = [(float(n), -float(n)) for n in range(LEAST_TRIALS)]
     assert blend_of(*rows[:-1]).value(0.2, rows[0], EQUAL) == rows[0][0]
     assert blend_of(*rows).value(0.2, rows[0], EQUAL) > rows[0][0]
+    assert weights_of([]) == pytest.approx([(2 * each - 1) ** 2 for each in ASSUMED])
 
 
 @given(staying=CURVES, leaving=CURVES)
-def test_who_enters_and_leaves_again_has_changed_nothing(
-    staying: list[list[tuple[float, Row]]], leaving: list[list[tuple[float, Row]]]
-) -> None:
+def test_who_enters_and_leaves_again_has_changed_nothing(staying, leaving):
     blend = Blend()
     alone = Blend()
     for row in chain(*staying):
@@ -104,11 +100,7 @@ def test_who_enters_and_leaves_again_has_changed_nothing(
     assert left == alone._standings
 
 
-def test_with_nothing_told_weights_are_those_of_recorded_workloads() -> None:
-    assert weights_of([]) == pytest.approx([(2 * each - 1) ** 2 for each in ASSUMED])
-
-
-def test_a_measure_that_foretold_the_order_weighs_more_than_one_that_did_not() -> None:
+def test_a_measure_that_foretold_the_order_weighs_more_than_one_that_did_not():
     told = [(0.2, (1.0, float(n), -float(n)), 1.0, float(n)) for n in range(8)]
     own, validation, training = weights_of(told)
     pairs = 8 * 7 / 2
@@ -118,7 +110,7 @@ def test_a_measure_that_foretold_the_order_weighs_more_than_one_that_did_not() -
     assert training == 0.0
 
 
-def test_only_trials_that_went_equally_far_from_one_place_are_compared() -> None:
+def test_only_trials_that_went_equally_far_from_one_place_are_compared():
     apart = [(0.2, (1.0, 1.0, 1.0), 0.6, 2.0), (0.2, (2.0, 2.0, 2.0), 1.0, 1.0)]
     assert weights_of(apart) == weights_of([])
     lacking = [(0.2, (1.0, math.nan, 1.0), 1.0, 1.0), (0.2, (2.0, math.nan, 2.0), 1.0, 2.0)]

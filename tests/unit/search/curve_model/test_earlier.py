@@ -73,7 +73,7 @@ def own_rows(best: float, count: int = 20, seed: int = 9) -> Evidence:
 # --------------------------------------------------------------------------------- what is told
 
 
-def test_the_best_comes_first_whichever_direction_is_best() -> None:
+def test_the_best_comes_first_whichever_direction_is_best():
     values = [({"x": 0.1 * n}, float(n)) for n in range(8)]
     least = earlier_study_of(history_of(values), SPACE)
     most = earlier_study_of(history_of(values, "maximize"), SPACE)
@@ -85,7 +85,7 @@ def test_the_best_comes_first_whichever_direction_is_best() -> None:
     assert standings(least) == sorted(standings(least))
 
 
-def test_what_this_study_cannot_try_is_not_told() -> None:
+def test_what_this_study_cannot_try_is_not_told():
     values = [({"x": 0.1 * n, "elsewhere": n}, float(n)) for n in range(6)]
     values += [({"x": 7.0}, -1.0), ({"x": 0.5, "kind": "lion"}, -2.0), ({"other": 1}, -3.0)]
     told = earlier_study_of(history_of(values), SPACE)
@@ -94,7 +94,7 @@ def test_what_this_study_cannot_try_is_not_told() -> None:
     assert all(set(each) == {"x"} for each in params(told))
 
 
-def test_what_is_expected_counts_and_not_the_best_value_on_the_way() -> None:
+def test_what_is_expected_counts_and_not_the_best_value_on_the_way():
     history = history_of([({"x": 0.1 * n}, float(n)) for n in range(8)])
     history.trials[5].expected = -1.0
     told = earlier_study_of(history, SPACE)
@@ -102,7 +102,7 @@ def test_what_is_expected_counts_and_not_the_best_value_on_the_way() -> None:
     assert params(told)[0] == {"x": 0.5}
 
 
-def test_failures_are_told_as_the_worst_and_what_exceeds_a_limit_is_not_good() -> None:
+def test_failures_are_told_as_the_worst_and_what_exceeds_a_limit_is_not_good():
     history = history_of([({"x": 0.1 * n}, float(n)) for n in range(8)])
     history.trials[0].system_attrs = {"constraints:size": 1.0}
     history.add_trial(Trial(8, State.FAILED, {"x": 0.95}, error_kind=ErrorKind.DIVERGED))
@@ -118,7 +118,7 @@ def test_failures_are_told_as_the_worst_and_what_exceeds_a_limit_is_not_good() -
     assert standings(told)[params(told).index({"x": 0.0})] >= of_middle - 0.5
 
 
-def test_a_study_with_hardly_any_results_tells_nothing() -> None:
+def test_a_study_with_hardly_any_results_tells_nothing():
     assert (
         earlier_study_of(history_of([({"x": 0.1 * n}, float(n)) for n in range(3)]), SPACE) is None
     )
@@ -128,7 +128,7 @@ def test_a_study_with_hardly_any_results_tells_nothing() -> None:
     )
 
 
-def test_of_many_trials_the_best_half_and_some_of_all_others_are_told() -> None:
+def test_of_many_trials_the_best_half_and_some_of_all_others_are_told():
     values = [({"x": n / 1000}, float(n)) for n in range(1000)]
     told = earlier_study_of(history_of(values), SPACE)
     assert told is not None
@@ -142,9 +142,7 @@ def test_of_many_trials_the_best_half_and_some_of_all_others_are_told() -> None:
 
 
 @given(st.integers(0, 1000), st.lists(st.floats(0.0, 1.0), min_size=1, max_size=4))
-def test_every_covariance_between_studies_is_positive_definite(
-    seed: int, agreements: list[float]
-) -> None:
+def test_every_covariance_between_studies_is_positive_definite(seed, agreements):
     studies = [earlier(seed + n, count=12) for n in range(len(agreements))]
     known = EarlierStudies(ENCODING, studies)
     rows = known.beside(own_rows(0.3, seed=seed), [1.0] * len(studies), ROWS)
@@ -156,7 +154,7 @@ def test_every_covariance_between_studies_is_positive_definite(
     assert np.allclose(np.diag(covariance), model.variance)
 
 
-def test_without_other_studies_no_number_is_another() -> None:
+def test_without_other_studies_no_number_is_another():
     own = own_rows(0.3)
     plain = CurveModel(2, 2).covariance(own.points, own.points)
     named = Points(own.points.x, own.points.tau, own.points.trial, np.zeros(len(own), dtype=int))
@@ -164,7 +162,7 @@ def test_without_other_studies_no_number_is_another() -> None:
     assert np.array_equal(CurveModel(2, 2, None, [0.5]).covariance(named, named), plain)
 
 
-def test_a_study_without_agreement_changes_no_prediction() -> None:
+def test_a_study_without_agreement_changes_no_prediction():
     own = own_rows(0.3)
     known = EarlierStudies(ENCODING, [earlier()])
     there = Points(np.array([[0.2, 0.9]]), np.ones(1), np.array([-1]))
@@ -175,7 +173,7 @@ def test_a_study_without_agreement_changes_no_prediction() -> None:
     assert alike[1] < alone[1]
 
 
-def test_two_studies_that_agree_with_this_one_agree_with_each_other() -> None:
+def test_two_studies_that_agree_with_this_one_agree_with_each_other():
     known = EarlierStudies(ENCODING, [earlier(), earlier(1)])
     rows = known.beside(own_rows(0.3, count=1), [1.0, 1.0], ROWS).points
     model = CurveModel(2, 2, None, [0.5, 0.8])
@@ -188,7 +186,7 @@ def test_two_studies_that_agree_with_this_one_agree_with_each_other() -> None:
 # -------------------------------------------------------------------------------------- agreements
 
 
-def test_a_study_that_is_alike_agrees_and_one_that_is_not_does_not() -> None:
+def test_a_study_that_is_alike_agrees_and_one_that_is_not_does_not():
     known = EarlierStudies(ENCODING, [earlier()])
     (alike,) = known.agreements(CurveModel(2, 2), own_rows(0.3))
     (unlike,) = known.agreements(CurveModel(2, 2), own_rows(0.95))
@@ -196,14 +194,14 @@ def test_a_study_that_is_alike_agrees_and_one_that_is_not_does_not() -> None:
     assert unlike < 0.25 < usual < 0.6 < alike
 
 
-def test_of_several_studies_those_that_are_alike_agree_more() -> None:
+def test_of_several_studies_those_that_are_alike_agree_more():
     known = EarlierStudies(ENCODING, [earlier(1, 0.95), earlier(0, 0.3)])
     unlike, alike = known.agreements(CurveModel(2, 2), own_rows(0.3))
     assert 0 <= unlike < 0.3 < 0.6 < alike <= 1
 
 
 @pytest.mark.parametrize("count", [1, 3, 16])
-def test_however_many_studies_there_are_their_rows_are_a_third_at_most(count: int) -> None:
+def test_however_many_studies_there_are_their_rows_are_a_third_at_most(count):
     own = own_rows(0.3)
     known = EarlierStudies(ENCODING, [earlier(seed) for seed in range(count)])
     rows = known.beside(own, known.usual, ROWS)
@@ -218,7 +216,7 @@ def test_however_many_studies_there_are_their_rows_are_a_third_at_most(count: in
 # ------------------------------------------------------------------------------- what comes first
 
 
-def test_the_first_ones_are_good_on_all_studies_together_and_differ() -> None:
+def test_the_first_ones_are_good_on_all_studies_together_and_differ():
     known = EarlierStudies(ENCODING, [earlier(0, 0.2), earlier(1, 0.8)])
     middle = np.full(2, 0.5)
     first = [known.opening(index, middle) for index in range(OPENINGS)]
@@ -229,7 +227,7 @@ def test_the_first_ones_are_good_on_all_studies_together_and_differ() -> None:
     assert len({tuple(point) for point in first if point is not None}) == OPENINGS
 
 
-def test_what_the_earlier_study_did_not_search_is_as_it_would_have_been() -> None:
+def test_what_the_earlier_study_did_not_search_is_as_it_would_have_been():
     told = earlier()
     trials = [replace(trial, params={"x": trial.params["x"]}) for trial in told.trials]
     only_x = EarlierStudy("x", trials)

@@ -55,7 +55,7 @@ def placed(draw: st.DrawFn) -> tuple[SpaceEncoding, np.ndarray[Any, np.dtype[np.
 
 
 @given(placed())
-def test_every_point_is_a_configuration_of_the_space(case: tuple[SpaceEncoding, Any]) -> None:
+def test_every_point_is_a_configuration_of_the_space(case):
     encoding, point = case
     params = encoding.params(point)
     assert params.keys() == encoding.space.keys()
@@ -65,9 +65,7 @@ def test_every_point_is_a_configuration_of_the_space(case: tuple[SpaceEncoding, 
 
 
 @given(placed())
-def test_the_point_of_a_points_configuration_has_the_same_configuration_and_features(
-    case: tuple[SpaceEncoding, Any],
-) -> None:
+def test_the_point_of_a_points_configuration_has_the_same_configuration_and_features(case):
     encoding, point = case
     params = encoding.params(point)
     again = encoding.point(params)
@@ -80,9 +78,7 @@ def test_the_point_of_a_points_configuration_has_the_same_configuration_and_feat
 
 
 @given(placed(), st.floats(0, 1))
-def test_an_inactive_parameter_changes_no_feature(
-    case: tuple[SpaceEncoding, Any], elsewhere: float
-) -> None:
+def test_an_inactive_parameter_changes_no_feature(case, elsewhere):
     encoding, point = case
     kind = encoding.params(point)["kind"]
     for i, name in enumerate(encoding.space):
@@ -93,7 +89,7 @@ def test_an_inactive_parameter_changes_no_feature(
         assert np.array_equal(encoding.features(moved[None]), encoding.features(point[None]))
 
 
-def test_a_category_is_one_hot_and_all_choices_are_equally_far_apart() -> None:
+def test_a_category_is_one_hot_and_all_choices_are_equally_far_apart():
     encoding = SpaceEncoding(
         {"kind": CategoricalDistribution(("a", "b", "c")), "x": FloatDistribution(0, 1)}
     )
@@ -103,7 +99,7 @@ def test_a_category_is_one_hot_and_all_choices_are_equally_far_apart() -> None:
     assert encoding.categorical.tolist() == [True, False]
 
 
-def test_choices_that_are_numbers_are_ordered_however_they_are_listed() -> None:
+def test_choices_that_are_numbers_are_ordered_however_they_are_listed():
     sizes = CategoricalDistribution((64, 16, 32))
     encoding = SpaceEncoding({"size": sizes, "flag": CategoricalDistribution((True, False))})
     points = np.array([encoding.point({"size": size, "flag": True}) for size in (16, 32, 64)])
@@ -114,7 +110,7 @@ def test_choices_that_are_numbers_are_ordered_however_they_are_listed() -> None:
     assert encoding.dimensions == 3
 
 
-def test_a_chain_of_conditions_is_inactive_from_where_it_breaks() -> None:
+def test_a_chain_of_conditions_is_inactive_from_where_it_breaks():
     space: dict[str, BaseDistribution] = {
         "a": CategoricalDistribution((True, False)),
         "b": CategoricalDistribution(("x", "y")),
@@ -127,7 +123,7 @@ def test_a_chain_of_conditions_is_inactive_from_where_it_breaks() -> None:
     assert encoding.features(whole[None])[0].tolist() == [1, 0, 1, 0, 0.9]
 
 
-def test_it_says_which_parameters_are_active() -> None:
+def test_it_says_which_parameters_are_active():
     space: dict[str, BaseDistribution] = {
         "a": CategoricalDistribution((True, False)),
         "b": CategoricalDistribution(("x", "y")),
@@ -143,7 +139,7 @@ def test_it_says_which_parameters_are_active() -> None:
     }
 
 
-def test_an_expression_says_what_is_active_and_what_is_allowed() -> None:
+def test_an_expression_says_what_is_active_and_what_is_allowed():
     space: dict[str, BaseDistribution] = {
         "kind": CategoricalDistribution(("cnn", "mlp")),
         "width": IntDistribution(8, 64, step=8),

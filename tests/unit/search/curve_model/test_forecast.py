@@ -65,8 +65,8 @@ def values_of(spec: StudySpec, history: History) -> np.ndarray[Any, Any]:
 
 @pytest.mark.parametrize(("direction", "sign"), [("minimize", 1.0), ("maximize", -1.0)])
 def test_of_complete_trials_about_their_value_is_expected_and_of_others_less_surely(
-    direction: str, sign: float
-) -> None:
+    direction, sign
+):
     spec = spec_for(direction=direction)
     history = shown_by(spec, MIXED, sign=sign)
     expected, deviations, low, high = values_of(spec, history).T
@@ -82,7 +82,7 @@ def test_of_complete_trials_about_their_value_is_expected_and_of_others_less_sur
     assert sign * expected[early] < sign * values[early] - 0.1
 
 
-def test_a_maximised_objective_is_expected_as_the_same_one_minimised() -> None:
+def test_a_maximised_objective_is_expected_as_the_same_one_minimised():
     minimised = spec_for()
     maximised = spec_for(direction="maximize")
     less = values_of(minimised, shown_by(minimised, MIXED))
@@ -92,14 +92,14 @@ def test_a_maximised_objective_is_expected_as_the_same_one_minimised() -> None:
 
 
 @pytest.mark.parametrize(("unit", "scale"), [("steps", 1000), ("samples", 50_000)])
-def test_the_unit_of_the_budget_changes_nothing(unit: str, scale: int) -> None:
+def test_the_unit_of_the_budget_changes_nothing(unit, scale):
     in_epochs = spec_for()
     in_units = spec_for(unit, scale)
     expected = values_of(in_epochs, shown_by(in_epochs, MIXED))
     assert values_of(in_units, shown_by(in_units, MIXED, scale)).tolist() == expected.tolist()
 
 
-def test_an_outlook_is_kept_until_a_curve_changes() -> None:
+def test_an_outlook_is_kept_until_a_curve_changes():
     spec = spec_for()
     history = shown_by(spec, MIXED)
     forecast, outlook = forecast_and_outlook(spec, history)
@@ -112,7 +112,7 @@ def test_an_outlook_is_kept_until_a_curve_changes() -> None:
     assert {curve.number for curve in later.curves} == later.known.keys() == {*range(len(MIXED))}
 
 
-def test_who_only_looks_fits_nothing_and_changes_no_decision() -> None:
+def test_who_only_looks_fits_nothing_and_changes_no_decision():
     spec = spec_for()
     watched, alone = shown_by(spec, MIXED), shown_by(spec, MIXED)
     forecast = forecast_of(spec, watched)
@@ -128,7 +128,7 @@ def test_who_only_looks_fits_nothing_and_changes_no_decision() -> None:
     assert watched.study.system_attrs == alone.study.system_attrs
 
 
-def test_a_driver_that_resumes_expects_the_same() -> None:
+def test_a_driver_that_resumes_expects_the_same():
     spec = spec_for()
     history = shown_by(spec, dict(list(MIXED.items())[:5]))
     forecast, _ = forecast_and_outlook(spec, history)
@@ -145,7 +145,7 @@ def test_a_driver_that_resumes_expects_the_same() -> None:
     assert [curve.number for curve in after.curves] == [curve.number for curve in before.curves]
 
 
-def test_curves_are_in_order_however_they_came_and_went() -> None:
+def test_curves_are_in_order_however_they_came_and_went():
     spec = spec_for()
     history = shown_by(spec, MIXED)
     forecast, _ = forecast_and_outlook(spec, history)
@@ -167,7 +167,7 @@ def test_curves_are_in_order_however_they_came_and_went() -> None:
 
 @pytest.mark.parametrize("low", [-1e308, 0.0, 1e308])
 @pytest.mark.parametrize("middle", [-1e308, 0.0, 1e308])
-def test_values_however_far_apart_are_stretched_in_order(low: float, middle: float) -> None:
+def test_values_however_far_apart_are_stretched_in_order(low, middle):
     values = np.array([-1e308, -1.0, 0.0, 1.0, 1e308])
     stretched = Warp(low, max(low, middle))(np.append(values, [np.inf, -np.inf, np.nan]))
     assert np.isfinite(stretched).all()
@@ -175,7 +175,7 @@ def test_values_however_far_apart_are_stretched_in_order(low: float, middle: flo
     assert (stretched[len(values) :] == stretched.max()).all()
 
 
-def test_the_warp_has_an_inverse() -> None:
+def test_the_warp_has_an_inverse():
     warp = Warp(0.2, 0.7)
     values = np.linspace(0.19, 3.0, 50)
     warped = warp(values)
@@ -183,7 +183,7 @@ def test_the_warp_has_an_inverse() -> None:
     assert warp.undone(warped) == pytest.approx(values)
 
 
-def test_nothing_is_expected_before_a_few_trials_have_shown_a_value() -> None:
+def test_nothing_is_expected_before_a_few_trials_have_shown_a_value():
     spec = spec_for()
     history = shown_by(spec, dict(list(MIXED.items())[: LEAST - 1]))
     forecast, outlook = forecast_and_outlook(spec, history)
@@ -196,7 +196,7 @@ def test_nothing_is_expected_before_a_few_trials_have_shown_a_value() -> None:
     assert forecast.outlook() is not None
 
 
-def test_nothing_is_expected_where_there_are_several_objectives() -> None:
+def test_nothing_is_expected_where_there_are_several_objectives():
     objective = [
         {"metric": "loss", "direction": "minimize"},
         {"metric": "size", "direction": "minimize"},
@@ -205,7 +205,7 @@ def test_nothing_is_expected_where_there_are_several_objectives() -> None:
     assert forecast_of(spec, history_for(spec)) is None
 
 
-def test_the_chance_to_win_is_greater_the_more_is_expected() -> None:
+def test_the_chance_to_win_is_greater_the_more_is_expected():
     spec = spec_for()
     outlook = outlook_of(spec, shown_by(spec, MIXED))
     near_best, far_off = 7, 5

@@ -25,18 +25,18 @@ def names(*courses: Course, total: float = 3.0) -> list[str]:
     return [] if none is None else list(none.names)
 
 
-def test_three_trials_that_report_the_same_to_the_last_digit_show_that_nothing_is_read() -> None:
+def test_three_trials_that_report_the_same_to_the_last_digit_show_that_nothing_is_read():
     none = found(*(course(LOSSES, lr=0.1 * n, width=n) for n in (1, 2, 3)))
     assert none == NoEffect(["lr", "width"], 3, True, True, "loss", 0.42718281)
 
 
-def test_trials_that_end_at_different_rungs_are_compared_as_far_as_they_go() -> None:
+def test_trials_that_end_at_different_rungs_are_compared_as_far_as_they_go():
     short = {at: LOSSES[at] for at in (1.0, 2.0)}
     assert names(course(LOSSES, x=1), course(short, x=2), course(short, x=3)) == ["x"]
     assert names(course(LOSSES, x=1), course({1.0: LOSSES[1.0], 2.0: 0.3}, x=2)) == []
 
 
-def test_metrics_of_time_and_of_the_machine_do_not_hide_it() -> None:
+def test_metrics_of_time_and_of_the_machine_do_not_hide_it():
     def timed(n: int) -> Course:
         measured = {"train_time": n, "tokens_per_second": n, "gpu_mem": n, "epoch_s": n}
         return course({at: {"loss": loss, **measured} for at, loss in LOSSES.items()}, x=n)
@@ -54,20 +54,18 @@ def test_metrics_of_time_and_of_the_machine_do_not_hide_it() -> None:
         ("a value that is not a number", {1.0: math.nan, 2.0: math.nan}),
     ],
 )
-def test_what_may_be_the_same_by_chance_or_so_far_is_no_evidence(
-    name: str, reports: dict[float, float]
-) -> None:
+def test_what_may_be_the_same_by_chance_or_so_far_is_no_evidence(name, reports):
     assert names(*(course(reports, x=n) for n in range(10)), total=30.0) == [], name
 
 
-def test_a_metric_that_stays_the_same_while_another_one_differs_is_no_evidence() -> None:
+def test_a_metric_that_stays_the_same_while_another_one_differs_is_no_evidence():
     def other(n: int) -> Course:
         return course({at: {"loss": x, "acc": 0.1 * n} for at, x in LOSSES.items()}, x=n)
 
     assert names(*map(other, range(5))) == []
 
 
-def test_one_report_of_a_coarse_value_needs_more_trials_and_a_full_training() -> None:
+def test_one_report_of_a_coarse_value_needs_more_trials_and_a_full_training():
     ends = [course({3.0: 0.9}, x=n) for n in range(6)]
     assert names(*ends[:4]) == []
     none = found(*ends[:5])
@@ -76,7 +74,7 @@ def test_one_report_of_a_coarse_value_needs_more_trials_and_a_full_training() ->
     assert names(*ends[:5], course({3.0: 0.8}, x=9)) == []
 
 
-def test_one_of_several_parameters_is_found_where_it_alone_differs() -> None:
+def test_one_of_several_parameters_is_found_where_it_alone_differs():
     def at(lr: float, dropout: float) -> Course:
         return course({level: loss * lr for level, loss in LOSSES.items()}, lr=lr, dropout=dropout)
 
@@ -88,9 +86,6 @@ def test_one_of_several_parameters_is_found_where_it_alone_differs() -> None:
     assert names(*lr_alone) == []
 
 
-def test_repeated_configurations_are_no_evidence() -> None:
+def test_two_trials_or_repeated_configurations_are_no_evidence():
     assert names(*(course(LOSSES, x=1) for _ in range(5))) == []
-
-
-def test_two_trials_alone_are_no_evidence() -> None:
     assert names(course(LOSSES, x=1), course(LOSSES, x=2)) == []

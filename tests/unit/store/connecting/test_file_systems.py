@@ -32,7 +32,7 @@ MOUNTS = """\
         ("/scratch/a/b/hpsearch.db", "lustre"),
     ],
 )
-def test_the_longest_mount_point_counts_and_the_last_of_equal_ones(file: str, kind: str) -> None:
+def test_the_longest_mount_point_counts_and_the_last_of_equal_ones(file, kind):
     assert holding(Path(file), MOUNTS).kind == kind
 
 
@@ -58,26 +58,24 @@ def test_the_longest_mount_point_counts_and_the_last_of_equal_ones(file: str, ki
         ("fuse.s3fs", "rw", True, False),
     ],
 )
-def test_who_sees_a_lock(kind: str, options: str, is_networked: bool, has_locks: bool) -> None:
+def test_who_sees_a_lock(kind, options, is_networked, has_locks):
     found = FileSystem(kind, frozenset(options.split(",")))
     assert (found.is_networked, found.has_locks) == (is_networked, has_locks)
 
 
-def test_without_a_list_of_mounts_a_file_is_local(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_without_a_list_of_mounts_a_file_is_local(tmp_path, monkeypatch):
     monkeypatch.setattr(file_systems, "MOUNTS", tmp_path / "absent")
     assert not file_system_of(tmp_path / "hpsearch.db").is_networked
 
 
-def test_the_mounts_of_this_machine_can_be_read(tmp_path: Path) -> None:
+def test_the_mounts_of_this_machine_can_be_read(tmp_path):
     if not file_systems.MOUNTS.exists():
         pytest.skip("this system has no list of mounts")
     assert file_system_of(tmp_path / "hpsearch.db") != file_systems.LOCAL
     assert file_system_of(Path("/proc/self")).kind == "proc"
 
 
-def test_a_place_without_locks_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_place_without_locks_is_refused(tmp_path, monkeypatch):
     mounts = tmp_path / "mounts"
     mounts.write_text(f"1 0 0:1 / {tmp_path.resolve()} rw - fuse.sshfs ada@far:/ rw\n")
     monkeypatch.setattr(file_systems, "MOUNTS", mounts)

@@ -19,7 +19,7 @@ THERE = "postgresql://me:secret@there/studies"
 SHOWN = "--storage 'postgresql://me:***@there/studies'"
 
 
-def test_the_commands_that_name_a_database_are_those_with_the_option() -> None:
+def test_the_commands_that_name_a_database_are_those_with_the_option():
     assert set(OF_A_DATABASE) == set(_of_a_database(typer.main.get_command(app), ""))
 
 
@@ -46,13 +46,11 @@ def _of_a_database(command: Any, name: str) -> list[str]:
         ("the package hpsearch lists all", "the package hpsearch lists all"),
     ],
 )
-def test_each_command_in_a_text_names_the_database(text: str, named: str) -> None:
+def test_each_command_in_a_text_names_the_database(text, named):
     assert for_database(THERE, text) == named
 
 
-def test_the_database_that_a_command_finds_by_itself_is_not_named(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_the_database_that_a_command_finds_by_itself_is_not_named(monkeypatch):
     monkeypatch.delenv("HPSEARCH_STORAGE", raising=False)
     assert for_database(DEFAULT_STORAGE, "hpsearch ls") == "hpsearch ls"
     assert for_database(THERE, "hpsearch ls") != "hpsearch ls"
@@ -61,7 +59,7 @@ def test_the_database_that_a_command_finds_by_itself_is_not_named(
     assert "/hpsearch.db" in for_database(DEFAULT_STORAGE, "hpsearch ls")
 
 
-def test_an_error_out_of_a_block_suggests_commands_for_its_database() -> None:
+def test_an_error_out_of_a_block_suggests_commands_for_its_database():
     with (
         pytest.raises(UserError, match=r"hpsearch status young --storage '"),
         suggesting_for(THERE),

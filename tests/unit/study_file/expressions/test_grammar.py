@@ -21,12 +21,9 @@ def error_of(text: str, start: Start = "where") -> str:
     return "\n".join([error.what, error.excerpt, error.hint or ""])
 
 
-def test_and_binds_closer_than_or():
+def test_and_binds_closer_than_or_and_parentheses_and_not_closer_still():
     (either,) = parsed("a = 1 or b = 2 and c = 3", "where").children
     assert [len(both.children) for both in either.children] == [1, 2]
-
-
-def test_parentheses_and_not():
     (either,) = parsed("NOT (a = 1 OR b = 2)", "where").children
     (opposite,) = either.children[0].children
     assert opposite.data == "opposite"

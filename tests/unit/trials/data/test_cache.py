@@ -50,9 +50,7 @@ def same(one: Any, other: Any) -> bool:
     return pickle.dumps(prepared.entry_of(one)) == pickle.dumps(prepared.entry_of(other))
 
 
-def test_texts_are_tokenised_once_and_come_back_the_same(
-    lab: Any, root: Path, builds: list[Any]
-) -> None:
+def test_texts_are_tokenised_once_and_come_back_the_same(lab, root, builds):
     first, second = lab.task().prepare({}), lab.task().prepare({})
     assert len(builds) == 1
     fresh = TextDataSet(lab.task().spec).prepare(Settings())
@@ -62,7 +60,7 @@ def test_texts_are_tokenised_once_and_come_back_the_same(
     assert isinstance(second.train.tokens.base, np.memmap)
 
 
-def test_whatever_the_tokens_depend_on_makes_other_data(lab: Any, root: Path) -> None:
+def test_whatever_the_tokens_depend_on_makes_other_data(lab, root):
     def name(max_length: int = 128, **changes: Any) -> str | None:
         task = lab.task(**changes)
         return task.name_of_data(task.SETTINGS.parse({"max_length": max_length}))
@@ -83,7 +81,7 @@ def test_whatever_the_tokens_depend_on_makes_other_data(lab: Any, root: Path) ->
     )
 
 
-def test_a_file_that_is_not_there_has_no_fingerprint(lab: Any) -> None:
+def test_a_file_that_is_not_there_has_no_fingerprint(lab):
     task = lab.task(train="other.csv")
     assert task.name_of_data(task.SETTINGS()) is None
 
@@ -101,9 +99,7 @@ OTHERS = {
 
 
 @pytest.mark.parametrize("kind", OTHERS)
-def test_every_task_prepares_its_data_once(
-    kind: str, lab: Any, root: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_every_task_prepares_its_data_once(kind, lab, root, monkeypatch):
     rows = [(f"one two {n}", f"{n % 4}", n % 5, ("a", "b")[n % 2]) for n in range(40)]
     with (lab.folder / "train.csv").open("w", newline="") as file:
         csv.writer(file).writerows([("text", "words", "size", "topic"), *rows])
@@ -128,7 +124,7 @@ def test_every_task_prepares_its_data_once(
         tasks.load({"kind": kind, "validation": 0.5, **part}, lab.folder).prepare({})
 
 
-def test_a_file_that_changes_in_a_folder_of_images_makes_other_data(tmp_path: Path) -> None:
+def test_a_file_that_changes_in_a_folder_of_images_makes_other_data(tmp_path):
     (tmp_path / "cat").mkdir()
     (tmp_path / "cat" / "a.png").write_bytes(b"one")
 
@@ -142,9 +138,7 @@ def test_a_file_that_changes_in_a_folder_of_images_makes_other_data(tmp_path: Pa
 
 
 @pytest.mark.parametrize("file", ["train.tokens.npy", "tokenizer.json", "manifest.json"])
-def test_a_damaged_entry_is_made_anew(
-    lab: Any, root: Path, builds: list[Any], file: str, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_damaged_entry_is_made_anew(lab, root, builds, file, caplog):
     before = lab.task().prepare({})
     (place,) = root.iterdir()
     (place / file).write_bytes((place / file).read_bytes()[:-3])
@@ -156,7 +150,7 @@ def test_a_damaged_entry_is_made_anew(
     assert before.labels == ("card", "fee", "rate")
 
 
-def test_an_entry_cut_short_by_a_dying_process_is_not_there(tmp_path: Path) -> None:
+def test_an_entry_cut_short_by_a_dying_process_is_not_there(tmp_path):
     def dies() -> CacheEntry:
         raise KeyboardInterrupt
 
@@ -165,7 +159,7 @@ def test_an_entry_cut_short_by_a_dying_process_is_not_there(tmp_path: Path) -> N
     assert list(tmp_path.iterdir()) == []
 
 
-def test_several_who_prepare_the_same_at_once_all_get_it(tmp_path: Path) -> None:
+def test_several_who_prepare_the_same_at_once_all_get_it(tmp_path):
     with ThreadPoolExecutor(8) as pool:
         found = list(pool.map(lambda _: cache.cached("name", entry, tmp_path), range(24)))
     assert all(
@@ -186,7 +180,7 @@ def take(root: str) -> int:
     return int(sum(array.sum() for array in found.arrays.values()))
 
 
-def test_several_processes_that_make_the_same_entry_at_once_all_get_it(tmp_path: Path) -> None:
+def test_several_processes_that_make_the_same_entry_at_once_all_get_it(tmp_path):
     (tmp_path / "name").mkdir()
     (tmp_path / "name" / MANIFEST).write_text(
         "damaged, so that all of them want to put another in its place"
@@ -197,16 +191,14 @@ def test_several_processes_that_make_the_same_entry_at_once_all_get_it(tmp_path:
     assert [path.name for path in tmp_path.iterdir()] == ["name"]
 
 
-def test_a_folder_that_cannot_be_written_costs_time_and_no_trial(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_folder_that_cannot_be_written_costs_time_and_no_trial(tmp_path, caplog):
     (tmp_path / "file").write_text("no folder")
     assert cache.cached("name", entry, tmp_path / "file").files == {"notes.txt": b"x"}
     assert "cannot be kept" in caplog.text
     assert cache.VARIABLE in caplog.text
 
 
-def test_the_folder_is_the_variables_or_the_users() -> None:
+def test_the_folder_is_the_variables_or_the_users():
     assert cache.folder({cache.VARIABLE: "/somewhere"}) == Path("/somewhere")
     assert cache.folder({}) == Path.home() / ".cache" / "hpsearch"
 
@@ -223,9 +215,7 @@ def in_turn(root: Path, *names: str) -> int:
     return sum(file.stat().st_size for file in (root / names[0]).iterdir())
 
 
-def test_what_was_read_longest_ago_goes_first(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_was_read_longest_ago_goes_first(tmp_path, monkeypatch):
     size = in_turn(tmp_path, "a", "b", "c")
     cache.cached("a", big, tmp_path)
     monkeypatch.setattr(cache, "MOST_BYTES", 3 * size)
@@ -233,7 +223,7 @@ def test_what_was_read_longest_ago_goes_first(
     assert {path.name for path in tmp_path.iterdir()} == {"a", "c", "d"}
 
 
-def test_what_fits_stays(tmp_path: Path) -> None:
+def test_what_fits_stays(tmp_path):
     size = in_turn(tmp_path, "a", "b", "c")
     cache.shrink(tmp_path, 3 * size)
     assert len(list(tmp_path.iterdir())) == 3
@@ -241,14 +231,14 @@ def test_what_fits_stays(tmp_path: Path) -> None:
     assert {path.name for path in tmp_path.iterdir()} == {"b", "c"}
 
 
-def test_what_was_read_within_a_day_is_not_removed(tmp_path: Path) -> None:
+def test_what_was_read_within_a_day_is_not_removed(tmp_path):
     in_turn(tmp_path, "a", "b")
     cache.cached("a", big, tmp_path)
     cache.shrink(tmp_path, 0)
     assert [path.name for path in tmp_path.iterdir()] == ["a"]
 
 
-def test_what_is_removed_stays_with_the_process_that_has_read_it(tmp_path: Path) -> None:
+def test_what_is_removed_stays_with_the_process_that_has_read_it(tmp_path):
     found = cache.cached("a", lambda: CacheEntry({"numbers": np.arange(9)}, {}, {}), tmp_path)
     os.utime(tmp_path / "a" / MANIFEST, (1000.0, 1000.0))
     cache.shrink(tmp_path, 0)
@@ -256,7 +246,7 @@ def test_what_is_removed_stays_with_the_process_that_has_read_it(tmp_path: Path)
     assert found.arrays["numbers"].sum() == 36
 
 
-def test_what_a_killed_process_left_half_made_goes_and_other_files_stay(tmp_path: Path) -> None:
+def test_what_a_killed_process_left_half_made_goes_and_other_files_stay(tmp_path):
     (tmp_path / ".writing-abandoned").mkdir()
     (tmp_path / ".writing-abandoned" / "train.npy").write_bytes(b"half")
     (tmp_path / "something-else").mkdir()

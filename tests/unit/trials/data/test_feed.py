@@ -102,13 +102,7 @@ def test_never_more_than_a_few_batches_are_ahead(workload, feed_of):
 
 def test_a_smaller_micro_batch_and_a_step_that_is_done_again_are_fed_right(feed_of):
     (feed, order), (plain, same) = feed_of(2), feed_of(0)
-    for size, begin, steps in (
-        (8, 0, 3),
-        (4, 2, 1),
-        (4, 2, 4),
-        (2, 6, 3),
-        (8, 1, 2),
-    ):
+    for size, begin, steps in ((8, 0, 3), (4, 2, 1), (4, 2, 4), (2, 6, 3), (8, 1, 2)):
         assert fed(feed, order, size, steps, begin) == fed(plain, same, size, steps, begin)
 
 

@@ -32,9 +32,7 @@ def read(path: Path, content: str, encoding: str = "utf-8") -> list[list[str]]:
 @pytest.mark.parametrize("name", ["t.csv", "t.tsv"])
 @pytest.mark.parametrize("separator", [",", ";", "\t", "|"])
 @pytest.mark.parametrize("quoting", [csv.QUOTE_MINIMAL, csv.QUOTE_ALL])
-def test_the_separator_is_found_whatever_is_inside_the_cells(
-    tmp_path: Path, name: str, separator: str, quoting: int
-) -> None:
+def test_the_separator_is_found_whatever_is_inside_the_cells(tmp_path, name, separator, quoting):
     assert read(tmp_path / name, table(ROWS, separator, quoting)) == ROWS
 
 
@@ -55,9 +53,7 @@ def test_the_separator_is_found_whatever_is_inside_the_cells(
         ('"sep=|"\r\ntext|label\r\n', "|"),
     ],
 )
-def test_the_separator_is_that_of_the_header_and_most_rows(
-    tmp_path: Path, content: str, separator: str
-) -> None:
+def test_the_separator_is_that_of_the_header_and_most_rows(tmp_path, content, separator):
     path = tmp_path / "t.csv"
     path.write_bytes(content.encode())
     assert files.table_format(path)["sep"] == separator
@@ -66,16 +62,14 @@ def test_the_separator_is_that_of_the_header_and_most_rows(
 @pytest.mark.cases(12)
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "utf-32"])
 @pytest.mark.parametrize("separator", [",", ";", "\t"])
-def test_the_mark_at_the_beginning_of_a_file_names_its_encoding(
-    tmp_path: Path, encoding: str, separator: str
-) -> None:
+def test_the_mark_at_the_beginning_of_a_file_names_its_encoding(tmp_path, encoding, separator):
     rows = [["Größe", "où"], ["京都, 日本", "ж"]]
     assert read(tmp_path / "t.csv", table(rows, separator), encoding) == rows
 
 
 @pytest.mark.cases(4)
 @pytest.mark.parametrize("encoding", ["latin-1", "cp1252", "utf-16-le", "utf-16-be"])
-def test_the_advice_for_any_other_encoding_converts_the_file(tmp_path: Path, encoding: str) -> None:
+def test_the_advice_for_any_other_encoding_converts_the_file(tmp_path, encoding):
     path, text = tmp_path / "my data.csv", "name;città\nGrößé;ü\n"
     path.write_bytes(text.encode(encoding))
     with pytest.raises(UnicodeDecodeError) as caught:

@@ -50,9 +50,11 @@ def test_no_ladder_has_fewer_rungs_or_as_many_and_less_padding(longest):
     assert len(rungs) == 1 or least(len(rungs) - 1) > ladder.GROWTH
 
 
-def test_a_batch_above_the_ladder_keeps_its_own_length():
+def test_a_batch_above_the_ladder_keeps_its_length_and_an_evaluation_has_a_ladder_of_its_own():
     rungs = np.array([8, 16])
     assert [ladder.fitted(rungs, length) for length in (1, 8, 9, 16, 17)] == [8, 8, 16, 16, None]
+    lengths = np.array([3, 3, 5, 9, 9, 12])
+    assert ladder.of_evaluation(lengths, 2).tolist() == [3, 9, 12]
 
 
 @pytest.mark.parametrize("bucketing", [True, False])
@@ -64,11 +66,6 @@ def test_other_epochs_than_the_one_looked_at_are_padded_as_little(bucketing):
     longest = np.array([lengths[rows].max() for rows in batches])
     assert growth(longest, rungs) <= ladder.GROWTH + 0.03
     assert (longest <= rungs[-1]).mean() > 0.9
-
-
-def test_an_evaluation_has_a_ladder_of_its_own():
-    lengths = np.array([3, 3, 5, 9, 9, 12])
-    assert ladder.of_evaluation(lengths, 2).tolist() == [3, 9, 12]
 
 
 def test_a_large_data_set_is_looked_at_in_part():

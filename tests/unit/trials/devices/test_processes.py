@@ -3,7 +3,6 @@
 import dataclasses
 import json
 import os
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -13,6 +12,7 @@ import pytest
 import torch
 import yaml
 
+from support.running.programs import run_program
 from trials.devices.processes import Group, StepCounts, launched, use
 
 SETTINGS = {
@@ -43,13 +43,10 @@ def in_processes(folder: Path, count: int, *program: str) -> list[str]:
         if count > 1
         else []
     )
-    done = subprocess.run(
+    done = run_program(
         [sys.executable, *launcher, *program],
         cwd=folder,
         env={**os.environ, "OMP_NUM_THREADS": "1", "PYTHONFAULTHANDLER": "1"},
-        capture_output=True,
-        text=True,
-        check=False,
     )
     assert done.returncode == 0, done.stderr
     return done.stdout.splitlines()

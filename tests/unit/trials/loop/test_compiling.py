@@ -112,7 +112,7 @@ def test_the_real_compilers_failure_is_survived(monkeypatch):
     assert loss.compiled is False
 
 
-def test_memory_that_runs_out_is_no_failure_of_the_compiler():
+def test_memory_that_runs_out_and_a_loss_that_fails_are_no_failures_of_the_compiler():
     loss = CompilableLoss("always", torch.sum)
 
     def work():
@@ -121,9 +121,6 @@ def test_memory_that_runs_out_is_no_failure_of_the_compiler():
     with pytest.raises(RuntimeError, match="out of memory"):
         loss.attempt(work)
     assert loss.compiled is True
-
-
-def test_a_loss_that_fails_by_itself_raises_its_own_error():
     loss = CompilableLoss("always", torch.sum)
 
     def work():

@@ -86,11 +86,8 @@ def in_background(tmp_path, cost, interval):
     return [thread is not threading.main_thread() for thread in slow.threads]
 
 
-def test_the_first_save_is_measured_and_a_costly_one_goes_to_the_background(tmp_path):
+def test_only_a_save_of_more_than_a_hundredth_of_the_time_goes_to_the_background(tmp_path):
     assert in_background(tmp_path, cost=2.0, interval=100.0) == [False, True, True]
-
-
-def test_a_save_below_a_hundredth_of_the_time_stays_in_the_foreground(tmp_path):
     assert in_background(tmp_path, cost=0.9, interval=100.0) == [False, False, False]
 
 

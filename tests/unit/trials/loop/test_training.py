@@ -237,14 +237,7 @@ def test_seconds_count_training_only(tmp_path):
 def test_control_comes_back_after_every_step(tmp_path):
     items = list(run_of(Points(), tmp_path, {"steps": 6, "report_every": 3}))
     assert [item if item is None else item.resource for item in items] == [
-        None,
-        None,
-        None,
-        3.0,
-        None,
-        None,
-        None,
-        6.0,
+        *(None, None, None, 3.0, None, None, None, 6.0),
     ]
 
 

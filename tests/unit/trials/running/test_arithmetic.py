@@ -2,7 +2,6 @@
 
 import json
 import os
-import subprocess
 import sys
 from dataclasses import replace
 
@@ -10,6 +9,7 @@ import pytest
 import torch
 import yaml
 
+from support.running.programs import run_program
 from trials.contract import TaskError
 from trials.running import arithmetic
 from trials.running.arithmetic import Arithmetic
@@ -120,7 +120,7 @@ def train_alone(lab):
             "cpu",
             *options,
         ]
-        done = subprocess.run(command, cwd=lab.folder, capture_output=True, text=True, check=False)
+        done = run_program(command, cwd=lab.folder)
         assert done.returncode == 0, done.stderr
         return [json.loads(line) for line in done.stdout.splitlines()], done.stderr
 

@@ -16,7 +16,7 @@ def runner_of(lab, out="run", **params):
     return Runner(task, task.prepare(params), setup)
 
 
-def test_a_run_advances_from_level_to_level(lab):
+def test_a_run_advances_from_level_to_level_and_passes_one_between_two_reports(lab):
     runner = runner_of(lab)
     assert [r.resource for r in runner.advance(until=3)] == [3.0]
     assert runner.finished is None
@@ -24,9 +24,6 @@ def test_a_run_advances_from_level_to_level(lab):
     assert runner.finished == "budget used"
     assert list(runner.advance(until=99)) == []
     runner.close()
-
-
-def test_a_level_between_two_reports_is_passed(lab):
     runner = runner_of(lab)
     assert [r.resource for r in runner.advance(until=4)] == [3.0, 6.0]
     runner.close()

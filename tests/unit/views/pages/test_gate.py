@@ -103,11 +103,8 @@ def test_a_link_leads_to_no_other_host_and_into_no_other_header(path):
     assert location.isprintable()
 
 
-def test_the_cookie_does_not_hold_the_token():
+def test_the_cookie_without_the_token_is_found_among_others_also_malformed_ones():
     assert TOKEN not in ask(TOKEN, f"/?token={TOKEN}").cookie
-
-
-def test_the_cookie_is_found_among_others_also_malformed_ones():
     cookie = ask(TOKEN, f"/?token={TOKEN}").cookie
     for others in (
         f"theme=dark; {cookie}",
@@ -130,11 +127,13 @@ def test_a_program_is_let_in_with_the_token_in_its_header(scheme):
     assert ask(TOKEN, "/api/studies", headers={"Authorization": f"{scheme} {TOKEN}"}).status == 200
 
 
-def test_a_header_may_hold_any_character_of_a_token():
+def test_a_header_may_hold_any_character_of_a_token_and_it_serves_any_host_name():
     assert (
         ask(ODD, headers={"Authorization": "Bearer " + ODD.encode().decode("latin-1")}).status
         == 200
     )
+    for host in ("lab.example:8080", "10.0.0.7", None):
+        assert ask(TOKEN, host=host, headers=OWN).status == 200, host
 
 
 @pytest.mark.parametrize(
@@ -171,7 +170,7 @@ def test_a_wrong_header_is_refused(given):
     assert ask(TOKEN, headers={"Authorization": given}).status == 401
 
 
-def test_a_wrong_cookie_is_refused():
+def test_a_wrong_cookie_and_that_of_another_token_are_refused_and_the_link_lets_in_no_change():
     name, _, value = ask(TOKEN, f"/?token={TOKEN}").cookie.partition("=")
     for cookie in (
         f"{name}={TOKEN}",
@@ -182,16 +181,10 @@ def test_a_wrong_cookie_is_refused():
         f"{name}=\u00fc",
     ):
         assert ask(TOKEN, headers={"Cookie": cookie}).status == 401, cookie
-
-
-def test_a_cookie_of_another_token_is_refused():
     assert (
         ask(TOKEN, headers={"Cookie": ask(ODD, f"/?token={quote(ODD, safe='')}").cookie}).status
         == 401
     )
-
-
-def test_the_link_lets_in_no_change():
     assert ask(TOKEN, f"/api/studies?token={TOKEN}", "POST").status == 401
 
 
@@ -202,11 +195,6 @@ def test_who_is_refused_learns_how_to_get_in_and_nothing_else():
     assert refused.headers["Content-Type"] == "text/plain; charset=utf-8"
     assert b"the link that `hpsearch dashboard` printed" in refused.body.lower()
     assert TOKEN.encode() not in refused.body
-
-
-def test_a_token_serves_any_host_name():
-    for host in ("lab.example:8080", "10.0.0.7", None):
-        assert ask(TOKEN, host=host, headers=OWN).status == 200, host
 
 
 LOOPBACK = "127.0.0.1 127.0.0.1:8080 127.8.9.10:1 localhost LocalHost:8080 [::1] [::1]:8080"
@@ -236,12 +224,8 @@ def test_changes_come_from_the_dashboards_own_pages_alone(method, token):
     )
     assert ask(token, method=method, headers=OWN).status == 200, "programs name no origin"
     foreign = [
-        "null",
-        "",
-        "http://evil.example",
-        "http://127.0.0.1",
-        "http://127.0.0.1:8081",
-        "http://localhost:8080",
+        *("null", "", "http://evil.example", "http://127.0.0.1"),
+        *("http://127.0.0.1:8081", "http://localhost:8080"),
     ]
     for origin in [
         *foreign,

@@ -38,12 +38,8 @@ from support.studies.reported import (
 
 FORM = "application/x-www-form-urlencoded"
 NOW = (
-    "/",
-    "/studies/1",
-    "/studies/1/now",
-    "/studies/1/report",
-    "/studies/1/report?details",
-    "/studies/1/trials",
+    *("/", "/studies/1", "/studies/1/now", "/studies/1/report"),
+    *("/studies/1/report?details", "/studies/1/trials"),
 )
 PAGES = (
     *NOW,
@@ -122,7 +118,9 @@ def test_what_others_wrote_is_text(path, reading, sqlite_url):
     assert 'onerror="' not in answer.text
 
 
-def test_scripts_are_files_of_the_dashboard(reading, sqlite_url):
+def test_scripts_are_files_trials_are_selected_and_the_revision_tells_that_a_study_has_changed(
+    reading, sqlite_url
+):
     ordinary(sqlite_url)
     page = reading.get("/studies/1").text
     found = re.findall(r'(?:src|href)="(/files/[^"]+)"', page)
@@ -132,6 +130,16 @@ def test_scripts_are_files_of_the_dashboard(reading, sqlite_url):
         assert answer.status_code == 200
     inline = re.findall(r"<script(?![^>]*src=)[^>]*>", page)
     assert all('type="application/json"' in each for each in inline)
+    page = reading.get("/studies/1/trials?where=number%20%3C%205&sort=number%20desc").text
+    assert re.findall(r'aria-label="Compare trial (\d+)"', page) == ["4", "3", "2", "1", "0"]
+    before = reading.get("/studies/1/revision").json()["revision"]
+    report = reading.get("/studies/1/report").text
+    assert reading.get("/studies/1/report").text == report, "made once"
+    with closing(Store.open(sqlite_url)) as store:
+        trial = a_trial(60, State.COMPLETE, ordinary_trials(1)[0].params, 0.99)
+        store.commit(1, Changes(trials=[trial], reports=list(trial.reports.values())))
+    assert reading.get("/studies/1/revision").json()["revision"] > before
+    assert "0.99" in reading.get("/studies/1/report").text
 
 
 def test_a_database_without_studies_says_how_to_make_one(reading):
@@ -165,12 +173,6 @@ def test_what_is_not_there_is_said_on_a_page(path, code, said, reading, sqlite_u
     assert '<a href="/">' in answer.text
 
 
-def test_trials_are_selected_and_in_order(reading, sqlite_url):
-    ordinary(sqlite_url)
-    page = reading.get("/studies/1/trials?where=number%20%3C%205&sort=number%20desc").text
-    assert re.findall(r'aria-label="Compare trial (\d+)"', page) == ["4", "3", "2", "1", "0"]
-
-
 def test_many_trials_come_in_pages(reading, sqlite_url):
     with closing(Store.open(sqlite_url)) as store:
         study = store.create_study(StudyRecord(0, "long", "", ("maximize",)))
@@ -182,18 +184,6 @@ def test_many_trials_come_in_pages(reading, sqlite_url):
     assert re.findall(r'aria-label="Compare trial (\d+)"', last) == [
         str(n) for n in range(200, 250)
     ]
-
-
-def test_the_revision_tells_that_a_study_has_changed(reading, sqlite_url):
-    ordinary(sqlite_url)
-    before = reading.get("/studies/1/revision").json()["revision"]
-    report = reading.get("/studies/1/report").text
-    assert reading.get("/studies/1/report").text == report, "made once"
-    with closing(Store.open(sqlite_url)) as store:
-        trial = a_trial(60, State.COMPLETE, ordinary_trials(1)[0].params, 0.99)
-        store.commit(1, Changes(trials=[trial], reports=list(trial.reports.values())))
-    assert reading.get("/studies/1/revision").json()["revision"] > before
-    assert "0.99" in reading.get("/studies/1/report").text
 
 
 def test_a_trials_page_shows_the_end_of_its_log(reading, sqlite_url, tmp_path):

@@ -21,11 +21,8 @@ TWO_SLOTS = attempts_of(
 STATES = {"state": ["complete", "paused", "complete"], "role": ["search", "search", "confirm"]}
 
 
-def test_gpu_time_is_spread_over_an_attempt():
+def test_gpu_time_is_spread_over_an_attempt_and_slots_do_not_wait_between_drivers():
     assert gpu_clock([90, 100, 105, 111, 120, 999], TWO_SLOTS).tolist() == [0, 0, 10, 21, 36, 36]
-
-
-def test_slots_do_not_wait_between_drivers():
     later = TWO_SLOTS.assign(started=TWO_SLOTS["started"] + 1000, ended=TWO_SLOTS["ended"] + 1000)
     both = pd.concat([TWO_SLOTS, later], ignore_index=True)
     assert idle(both, [99.0, 1099.0]) == 2 * idle(TWO_SLOTS, [99.0]) == 8.0

@@ -1,6 +1,5 @@
 """What a worker prints during an attempt is the attempt's log, whoever prints it."""
 
-import subprocess
 import sys
 import uuid
 from pathlib import Path
@@ -12,6 +11,7 @@ from hpsearch.running.executors.attempt.attempt_log import AttemptLog, logged
 from hpsearch.running.executors.worker import Worker
 from hpsearch.running.executors.worker_config import WorkerConfig
 from support.patience import PATIENCE_S, wait_until
+from support.running.programs import run_program
 from trials.checkpoints import folders
 from trials.checkpoints.disk.log_file import MOST_BYTES
 from trials.checkpoints.folders import log_of
@@ -61,19 +61,13 @@ def told(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, list[str]]:
     last one killed it."""
     folder = tmp_path_factory.mktemp("talking")
     (folder / "talking.py").write_text(TASK)
-    done = subprocess.run(
-        [sys.executable, "-c", PROGRAM, str(folder)],
-        capture_output=True,
-        text=True,
-        timeout=PATIENCE_S,
-        check=False,
-    )
+    done = run_program([sys.executable, "-c", PROGRAM, str(folder)], timeout=PATIENCE_S)
     assert done.returncode == -9, done.stderr
     logs = [Path(log_of(folder / "s", trial, 1)).read_text() for trial in range(3)]
     return done.stdout + done.stderr, logs
 
 
-def test_all_that_is_printed_during_an_attempt_is_in_its_log_and_nowhere_else(told) -> None:
+def test_all_that_is_printed_during_an_attempt_is_in_its_log_and_nowhere_else(told):
     own, logs = told
     said = ("by Python", "to standard error", "a warning", "by logging", "by a child")
     for log in logs:
@@ -84,7 +78,7 @@ def test_all_that_is_printed_during_an_attempt_is_in_its_log_and_nowhere_else(to
     assert own.splitlines() == ["between two attempts"] * 2
 
 
-def test_a_log_says_how_its_attempt_began_and_ended(told) -> None:
+def test_a_log_says_how_its_attempt_began_and_ended(told):
     _, (ended, failed, _) = told
     assert "trial 0, attempt 1 begins on " in ended.splitlines()[0]
     assert ended.splitlines()[1].endswith('parameters: {"way": "ends"}')
@@ -93,13 +87,11 @@ def test_a_log_says_how_its_attempt_began_and_ended(told) -> None:
     assert 'raise KeyError("no such column")' in failed
 
 
-def test_a_killed_worker_leaves_what_it_printed(told) -> None:
+def test_a_killed_worker_leaves_what_it_printed(told):
     assert told[1][2].endswith("the last words")
 
 
-def test_a_log_in_a_store_is_sent_while_it_grows_and_once_more_in_the_end(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_log_in_a_store_is_sent_while_it_grows_and_once_more_in_the_end(tmp_path, monkeypatch):
     monkeypatch.setattr("hpsearch.running.executors.attempt.attempt_log.LOOK_S", 0.001)
     monkeypatch.setattr("hpsearch.running.executors.attempt.attempt_log.SEND_S", 0.0)
     folder = f"memory://{uuid.uuid4().hex}/logs"
@@ -116,25 +108,21 @@ def test_a_log_in_a_store_is_sent_while_it_grows_and_once_more_in_the_end(
     assert not draft.exists()
 
 
-def test_an_attempt_whose_log_cannot_be_written_trains_without_one(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_an_attempt_whose_log_cannot_be_written_trains_without_one(tmp_path, caplog):
     (tmp_path / "file").touch()
     with logged(tmp_path / "file" / "log", redirects=True) as log:
         assert log is None
     assert "there will be no log" in caplog.text
 
 
-def test_a_store_that_is_gone_costs_the_log_and_nothing_else(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
+def test_a_store_that_is_gone_costs_the_log_and_nothing_else(caplog):
     with logged("nosuchstore://bucket/logs/log", redirects=False) as log:
         assert log is not None
         log.note("begins")
     assert "was not written" in caplog.text
 
 
-def test_several_attempts_of_one_worker_have_a_log_each(tmp_path: Path) -> None:
+def test_several_attempts_of_one_worker_have_a_log_each(tmp_path):
     (tmp_path / "silent.py").write_text(
         "def train(params, trial):\n    trial.report(1, {'a': 1})\n    trial.report(2, {'a': 1})\n"
     )

@@ -1,7 +1,5 @@
 """Attempts that make very many reports."""
 
-from pathlib import Path
-
 import pytest
 
 from hpsearch.domain import events as ev
@@ -18,7 +16,7 @@ def report(resource: float) -> ev.Reported:
 
 
 @pytest.mark.parametrize("count", [1, 1001, 7_000, 20_000])
-def test_the_first_ones_those_at_each_level_and_the_last_report_are_recorded(count: int) -> None:
+def test_the_first_ones_those_at_each_level_and_the_last_report_are_recorded(count):
     thinning = Thinning(BUDGET, clock=lambda: 0.0)
     all_of_them = [report(9.0 * n / count) for n in range(1, count + 1)]
     recorded = [each for each in all_of_them if thinning.due(each, until=9.0)]
@@ -32,7 +30,7 @@ def test_the_first_ones_those_at_each_level_and_the_last_report_are_recorded(cou
     assert bool(thinning.findings()) == (len(recorded) < count)
 
 
-def test_a_report_after_a_silence_is_recorded() -> None:
+def test_a_report_after_a_silence_is_recorded():
     now = 0.0
     thinning = Thinning(Budget(Unit.STEPS, 1e9, (1e9,)), clock=lambda: now)
     for step in range(1, MOST + 1):
@@ -50,7 +48,7 @@ def train(params, trial):
 """
 
 
-def test_a_function_that_reports_twenty_thousand_times_says_so(tmp_path: Path) -> None:
+def test_a_function_that_reports_twenty_thousand_times_says_so(tmp_path):
     worker = worker_of(tmp_path, str(tmp_path / "checkpoints"), task=MANY)
     worker.launch(ev.Launch(0, 1, "w0", {}, seed=1, until=4.0), None)
     events = events_until(worker, ev.Finished)

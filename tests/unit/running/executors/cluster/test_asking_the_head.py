@@ -22,15 +22,15 @@ def raising(error: Exception) -> Callable[[], str]:
     return question
 
 
-def test_an_answer_that_comes_in_time_is_returned() -> None:
+def test_an_answer_that_comes_in_time_is_returned_and_other_errors_are_raised():
     late: list[str] = []
     assert ask_head(lambda: "a room", late.append) == "a room"
     assert late == []
+    with pytest.raises(ValueError, match="no such resource"):
+        ask_head(raising(ValueError("no such resource")))
 
 
-def test_an_answer_that_comes_late_is_handed_over_and_not_waited_for(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_an_answer_that_comes_late_is_handed_over_and_not_waited_for(monkeypatch):
     monkeypatch.setattr(ray_cluster, "SILENT_S", 0.05)
     answered, came = threading.Event(), threading.Event()
     late: list[str] = []
@@ -51,12 +51,7 @@ def test_an_answer_that_comes_late_is_handed_over_and_not_waited_for(
 
 
 @pytest.mark.parametrize("error", [GetTimeoutError("no answer"), RaySystemError("gone")])
-def test_errors_of_ray_are_no_answer(error: Exception) -> None:
+def test_errors_of_ray_are_no_answer(error):
     late: list[str] = []
     assert ask_head(raising(error), late.append) is None
     assert late == []
-
-
-def test_other_errors_are_raised() -> None:
-    with pytest.raises(ValueError, match="no such resource"):
-        ask_head(raising(ValueError("no such resource")))

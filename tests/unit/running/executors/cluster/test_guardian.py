@@ -35,7 +35,7 @@ def runs(process: int) -> bool:
 
 
 @pytest.mark.parametrize("end", [signal.SIGKILL, signal.SIGTERM, None])
-def test_marked_processes_end_with_it_and_others_stay(end: signal.Signals | None) -> None:
+def test_marked_processes_end_with_it_and_others_stay(end):
     guarded = subprocess.Popen(
         [sys.executable, "-c", GUARDED], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     )
@@ -56,7 +56,7 @@ def test_marked_processes_end_with_it_and_others_stay(end: signal.Signals | None
             os.kill(other, signal.SIGKILL)
 
 
-def test_what_has_a_mark_can_be_ended_before() -> None:
+def test_what_has_a_mark_can_be_ended_before():
     mark = guard("GUARDED", group=False)
     name, _, value = mark.partition("=")
     with subprocess.Popen(["sleep", "1000"], env={**os.environ, name: value}) as child:

@@ -30,7 +30,7 @@ def failing() -> None:
     raise TimeoutError("of the call itself")
 
 
-def test_a_call_gives_what_its_function_gives_on_one_other_thread(thread: RayThread) -> None:
+def test_a_call_gives_what_its_function_gives_on_one_other_thread(thread):
     first = thread.call(threading.get_ident)
     assert first != threading.get_ident()
     with pytest.raises(TimeoutError, match="of the call itself"):
@@ -40,9 +40,7 @@ def test_a_call_gives_what_its_function_gives_on_one_other_thread(thread: RayThr
     assert not any_is_stuck()
 
 
-def test_a_call_that_does_not_come_back_is_given_up(
-    thread: RayThread, hangs: threading.Event
-) -> None:
+def test_a_call_that_does_not_come_back_is_given_up(thread, hangs):
     with pytest.raises(ClusterLost, match="Ray has not answered for 0 s"):
         thread.call(hangs.wait, limit_s=0.01)
     assert thread.is_stuck
@@ -52,7 +50,7 @@ def test_a_call_that_does_not_come_back_is_given_up(
     assert not any_is_stuck()
 
 
-def test_who_watches_a_call_may_give_it_up(thread: RayThread, hangs: threading.Event) -> None:
+def test_who_watches_a_call_may_give_it_up(thread, hangs):
     def lost() -> None:
         raise ClusterLost("the head is silent")
 
@@ -60,9 +58,7 @@ def test_who_watches_a_call_may_give_it_up(thread: RayThread, hangs: threading.E
         thread.call(hangs.wait, watch=lost)
 
 
-def test_a_signal_is_heard_while_a_call_does_not_come_back(
-    thread: RayThread, hangs: threading.Event
-) -> None:
+def test_a_signal_is_heard_while_a_call_does_not_come_back(thread, hangs):
     before = signal.signal(signal.SIGTERM, signal.default_int_handler)
     threading.Timer(0.05, os.kill, (os.getpid(), signal.SIGTERM)).start()
     try:

@@ -98,14 +98,7 @@ def train(kind, folder, epochs=3, joined=False, **changes):
 def test_every_kind_tells_the_same_of_itself(kind, folder):
     version, story = train(kind, folder, epochs=1)
     assert {
-        "data",
-        "settings",
-        "seed",
-        "budget",
-        "fingerprint",
-        "finished",
-        "findings",
-        "metrics",
+        *("data", "settings", "seed", "budget", "fingerprint", "finished", "findings", "metrics"),
     } <= set(story)
     assert len(story["fingerprint"]["data"]) == 64
     assert set(story["fingerprint"]["files"]) == {"train", "test"}

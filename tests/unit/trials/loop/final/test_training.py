@@ -28,11 +28,8 @@ TEST = [
     for n, word in enumerate(words * 4)
 ]
 FILES = {
-    "config.json",
-    "model.safetensors",
-    "tokenizer.json",
-    "tokenizer_config.json",
-    "training.json",
+    *("config.json", "model.safetensors", "tokenizer.json"),
+    *("tokenizer_config.json", "training.json"),
 }
 
 

@@ -37,11 +37,8 @@ def names(records):
     return [finding.name for finding in diagnose.diagnose(records)]
 
 
-def test_a_healthy_run_has_no_findings():
+def test_a_healthy_run_and_one_without_records_have_no_findings():
     assert diagnose.diagnose(HEALTHY) == ()
-
-
-def test_a_run_without_records_has_no_findings():
     assert diagnose.diagnose(RunHistory()) == ()
 
 
@@ -81,11 +78,7 @@ WELL = {
     "validation that falls more slowly than training": {
         "reports": reports([1.0, 0.9, 0.85, 0.83, 0.8], train=[1.0, 0.5, 0.3, 0.2, 0.1])
     },
-    "too few steps to say": {
-        "losses": (1.0, 9.0),
-        "steps": 2,
-        "waited_s": 19.0,
-    },
+    "too few steps to say": {"losses": (1.0, 9.0), "steps": 2, "waited_s": 19.0},
 }
 
 

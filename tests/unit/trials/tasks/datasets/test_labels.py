@@ -1,12 +1,12 @@
 """Classes: their order, and those that training data lacks."""
 
-import subprocess
 import sys
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from support.running.programs import run_program
 from trials.tasks.datasets.labels import class_names
 
 GOOD = [("my card is lost", "card"), ("what a rate", "rate"), ("why this fee", "fee")] * 4
@@ -34,12 +34,8 @@ print(class_names(["001", "1", "7", "01", "-0", "0", "00", "+"][:{count}]))
 def test_classes_have_the_same_order_in_every_process(count):
     code = CLASSES_IN_A_PROCESS.format(count=count)
     found = {
-        subprocess.run(
-            [sys.executable, "-c", code],
-            env={"PYTHONHASHSEED": str(seed)},
-            capture_output=True,
-            text=True,
-            check=True,
+        run_program(
+            [sys.executable, "-c", code], env={"PYTHONHASHSEED": str(seed)}, check=True
         ).stdout
         for seed in range(5)
     }

@@ -2,7 +2,6 @@
 checkpoints hold."""
 
 import json
-import subprocess
 import sys
 from pathlib import Path
 
@@ -12,6 +11,7 @@ import torch
 import transformers
 from safetensors.torch import load_file
 
+from support.running.programs import run_program
 from trials.tasks.huggingface.lora import ADAPTERS
 
 pytestmark = pytest.mark.skipif(
@@ -111,7 +111,7 @@ def test_adapters_of_a_large_model_train_in_little_more_memory_than_it_and_are_a
     )
     part = {"kind": "language_modeling", "train": "train.txt", "validation": 0.25, "model": "base"}
     command = [sys.executable, "-c", CHILD, str(tmp_path), *map(json.dumps, (part, LORA, BUDGET))]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    done = run_program(command)
     assert done.returncode == 0, done.stderr[-3000:]
     told = json.loads(done.stdout.splitlines()[-1])
     size = (base / "model.safetensors").stat().st_size

@@ -2,11 +2,11 @@
 
 import hashlib
 import json
-import subprocess
 import sys
 
 import pytest
 
+from support.running.programs import run_program
 from trials import tasks
 from trials.contract import TaskError
 
@@ -47,7 +47,7 @@ def test_a_tokenizer_from_scratch_is_the_same_in_every_process(lab, kind):
     )
     here = tasks.load(part, lab.folder).prepare({}).tokenizer_files["tokenizer.json"]
     command = [sys.executable, "-c", program, json.dumps(part), str(lab.folder)]
-    there = subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+    there = run_program(command, check=True).stdout.strip()
 
     assert hashlib.sha256(here).hexdigest() == there
 

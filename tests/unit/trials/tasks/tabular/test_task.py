@@ -55,7 +55,9 @@ def test_what_is_not_a_number_in_another_file_is_refused(lab, target, text):
         assert f"row 4: {text!r}" in found[where]
 
 
-def test_columns_are_told_from_the_training_data(lab):
+def test_the_columns_named_are_used_alone_where_both_lists_are_given_and_told_from_the_data_else(
+    lab,
+):
     data = lab.task(target="price").prepare({})
     assert data.encoding.numeric == ("area", "age")
     assert data.encoding.categorical == {
@@ -65,6 +67,9 @@ def test_columns_are_told_from_the_training_data(lab):
     assert data.encoding.flagged == ("age",)
     assert data.objective == REGRESSION
     assert lab.task().prepare({}).objective == CLASSIFICATION
+    encoding = lab.task(numeric=["area"], categorical=[]).prepare({}).encoding
+    assert (encoding.numeric, encoding.categorical) == (("area",), {})
+    assert "age" in lab.task(numeric=["area"], categorical=["age"]).prepare({}).encoding.categorical
 
 
 def test_a_target_of_few_whole_numbers_is_a_class_unless_it_is_said_to_be_a_quantity(lab):
@@ -74,12 +79,6 @@ def test_a_target_of_few_whole_numbers_is_a_class_unless_it_is_said_to_be_a_quan
     assert lab.task(**part).prepare({}).encoding.classes == tuple("01234")
     quantity = lab.task(**part, objective_kind="regression").prepare({})
     assert quantity.objective == "regression"
-
-
-def test_only_the_columns_named_are_used_where_both_lists_are_given(lab):
-    encoding = lab.task(numeric=["area"], categorical=[]).prepare({}).encoding
-    assert (encoding.numeric, encoding.categorical) == (("area",), {})
-    assert "age" in lab.task(numeric=["area"], categorical=["age"]).prepare({}).encoding.categorical
 
 
 def test_numbers_are_standardised_by_the_training_rows_alone(lab):
@@ -250,7 +249,7 @@ def test_a_perceptron_learns_quantities_in_their_own_unit(lab):
     )
 
 
-def test_weights_derive_from_the_seed(lab):
+def test_weights_derive_from_the_seed_and_a_checkpoint_tells_how_a_row_becomes_inputs(lab):
     built = lab.task()
     data = built.prepare({})
     one, same, other = (
@@ -261,9 +260,6 @@ def test_weights_derive_from_the_seed(lab):
     )
     assert torch.equal(one, same)
     assert not torch.equal(one, other)
-
-
-def test_a_checkpoint_tells_how_a_row_becomes_inputs(lab):
     built = lab.task()
     data = built.prepare({})
     path = reports_of(built.start(lab.setup(), data))[-1].checkpoint
@@ -272,7 +268,7 @@ def test_a_checkpoint_tells_how_a_row_becomes_inputs(lab):
     assert (path / "model.safetensors").is_file()
 
 
-def test_settings_of_texts_are_none_of_this_task(lab):
+def test_settings_of_texts_are_none_of_this_task_and_data_is_keyed_by_the_task_alone(lab):
     with pytest.raises(TaskError, match=r"settings\.max_length: is not a setting of this task"):
         lab.task().prepare({"max_length": 64})
     with pytest.raises(
@@ -281,9 +277,6 @@ def test_settings_of_texts_are_none_of_this_task(lab):
         lab.task().start(lab.setup(monitor="rmse"), lab.task().prepare({}))
     assert {"depth", "width", "embedding", "learning_rate"} <= describe("tabular").settings.keys()
     assert "depth" not in describe("text_classification").settings
-
-
-def test_data_is_keyed_by_the_task_alone(lab):
     assert lab.task().data_key({"width": 8}) == lab.task().data_key({})
     assert lab.task().data_key({}) != lab.task(split_seed=1).data_key({})
 

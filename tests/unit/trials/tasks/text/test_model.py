@@ -74,12 +74,8 @@ def test_read_only_data_trains_without_a_warning(lab):
     task = lab.task()
     data = pickle.loads(pickle.dumps(task.prepare({})))
     for array in (
-        data.train.tokens,
-        data.train.offsets,
-        data.train_labels,
-        data.validation.tokens,
-        data.validation.offsets,
-        data.validation_labels,
+        *(data.train.tokens, data.train.offsets, data.train_labels),
+        *(data.validation.tokens, data.validation.offsets, data.validation_labels),
     ):
         array.flags.writeable = False
     assert len(reports_of(task.start(lab.setup("run", {"epochs": 1}), data))) == 1
@@ -113,14 +109,11 @@ def test_a_rehearsal_takes_the_longest_texts(lab):
     assert not (lab.folder / "run").exists()
 
 
-def test_data_is_keyed_by_what_changes_it(lab):
+def test_data_is_keyed_by_what_changes_it_and_pickles_without_copying_its_arrays(lab):
     task = lab.task()
     assert task.data_key({"learning_rate": 1e-3}) == task.data_key({"batch_size": 8})
     assert task.data_key({"max_length": 64}) != task.data_key({})
     assert task.data_key({}) != lab.task(split_seed=1).data_key({})
-
-
-def test_prepared_data_pickles_without_copying_its_arrays(lab):
     data = lab.task().prepare({})
     buffers = []
     pickle.dumps(data, protocol=5, buffer_callback=buffers.append)
