@@ -49,13 +49,12 @@ def waiting(name: str | None, storage: str) -> QueuedJob | None:
 def with_queue(error: HpsearchError) -> HpsearchError:
     """An error; if it is that a study or the database is missing, with what waits in the queue."""
     if isinstance(error, NoDatabase | StudyNotFound):
-        jobs = [each for each in seen_in(chosen_storage()) if each.driver is None]
-        is_all = isinstance(error, NoDatabase)
-        meant = [each for each in jobs if is_all or each.study in error.message.split()]
         lines = [
             f"study {each.study} {each.in_words()} - cancel it with: hpsearch stop {each.study}"
-            for each in meant or jobs
+            for each in seen_in(chosen_storage())
+            if each.driver is None
         ]
-        own = [error.hint] if error.hint and not meant else []
-        error.hint = "\n  ".join([*own, *lines]) or None
+        if error.hint and not (lines and isinstance(error, NoDatabase)):
+            lines.insert(0, error.hint)
+        error.hint = "\n  ".join(lines) or None
     return error

@@ -65,9 +65,12 @@ def print_status(name: str | None, storage: str, format: TreeFormat, watch: bool
     if disk is None:  # no driver has recorded it
         disk = _used(found.summary.head.checkpoints)
     if format is TreeFormat.TABLE:
-        show(*status.status(found, time.time(), terminal_width(), disk, trust, output.suggested))
-        if queued is not None:
-            note(f"study {study.name} {queued.in_words()}")
+
+        def suggested(text: str) -> str:
+            waits = queued and f"{found.summary.state}; {queued.in_words()}"
+            return waits or output.suggested(text)
+
+        show(*status.status(found, time.time(), terminal_width(), disk, trust, suggested))
     else:
         document = documents.status_document(found, trust, disk)
         output.emit_tree(document | {"queue": queued and queued.as_plain()}, format)

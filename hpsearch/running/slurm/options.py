@@ -1,6 +1,6 @@
 """Options of sbatch, read as sbatch reads them: in full, abbreviated, or a letter."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from hpsearch.errors import UserError
@@ -25,27 +25,19 @@ use-min-nodes verbose=v version=V wait=W
 """The options without a value, or with one only behind ``=``."""
 _REFUSED = {
     "clusters": "name the cluster for all commands of SLURM: export SLURM_CLUSTERS=NAME",
-    "help": "see hpsearch submit --help, and sbatch --help",
+    "help": "see: hpsearch submit --help, and sbatch --help",
     "test-only": "--dry-run prints the script and the calls of sbatch",
-    "usage": "see hpsearch submit --help, and sbatch --help",
-    "version": "ask SLURM itself: sbatch --version",
+    "usage": "see: hpsearch submit --help, and sbatch --help",
+    "version": "see: sbatch --version",
     "wait": "follow the study with: hpsearch status NAME --watch",
     "wrap": "lines to run before the study go into a file: --prelude FILE",
 }
 
 
-def _letters(table: str) -> dict[str, str]:
-    pairs = (word.partition("=") for word in table.split())
-    return {letter: name for name, _, letter in pairs if letter}
-
-
-def _names(table: str) -> frozenset[str]:
-    return frozenset(word.partition("=")[0] for word in table.split())
-
-
-_LETTERS = _letters(_WITH_VALUE + _ALONE)
-_VALUED = _names(_WITH_VALUE)
-_KNOWN = _VALUED | _names(_ALONE)
+_PAIRS = [word.partition("=")[::2] for word in (_WITH_VALUE + _ALONE).split()]
+_LETTERS = {letter: name for name, letter in _PAIRS if letter}
+_KNOWN = {name for name, _ in _PAIRS}
+_VALUED = {word.partition("=")[0] for word in _WITH_VALUE.split()}
 
 
 @dataclass(frozen=True)
@@ -78,11 +70,6 @@ def read_options(words: Sequence[str]) -> list[SbatchOption]:
             raise UserError(f"a study is not submitted with --{name}", _REFUSED[name])
         found.append(SbatchOption(name, value, tuple(given)))
     return found
-
-
-def words_of(options: Iterable[SbatchOption]) -> list[str]:
-    """The words that give these options."""
-    return [word for option in options for word in option.words]
 
 
 def _split(word: str) -> tuple[str, str | None]:

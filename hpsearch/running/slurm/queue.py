@@ -17,6 +17,9 @@ STUDY = "# The study"
 
 _MARK = re.compile(r"hpsearch/([0-9a-f]{16})/([\w.-]+?)(?:/nodes-of-(\d+))?$")
 
+_SAYS_WHERE = ("host", "port", "service", "options")
+"""The parts of a URL's query that say which database it is."""
+
 _IN_WORDS = {
     "AssocGrp": "the limit of your account is reached",
     "AssocMax": "your limit in this account is reached",
@@ -24,18 +27,14 @@ _IN_WORDS = {
     "BeginTime": "its time to begin has not come; a job that is requeued waits two minutes",
     "DependencyNeverSatisfied": "the job that it waits for has failed: stop it, and submit again",
     "Dependency": "it starts after another job",
-    "InvalidAccount": "its account is not valid",
-    "InvalidQOS": "its QOS is not valid",
     "JobArrayTaskLimit": "as many tasks run as its array allows",
     "JobHeldAdmin": "an administrator holds it",
     "JobHeldUser": "it is held; scontrol release lets it go",
     "JobLaunchFailure": "it could not be started, and is held; scontrol release tries again",
-    "launch failed": "it could not be started, and is held; scontrol release tries again",
     "Licenses": "it waits for a licence",
     "None": "SLURM has not looked at it yet",
     "NodeDown": "a node that it needs is down",
     "PartitionDown": "its partition is down",
-    "PartitionInactive": "its partition is inactive",
     "PartitionNodeLimit": "it asks for more nodes than the partition has or allows",
     "PartitionTimeLimit": "it asks for more time than the partition allows",
     "Priority": "jobs of a higher priority come first",
@@ -82,8 +81,8 @@ def mark_of(storage: str, study: str) -> str:
     url = parse_url(storage)
     file = file_of(url)
     if file is None:
-        url = url.set(username=None, password=None, port=url.port or 5432)
-        place = str(url.difference_update_query(["password", "sslpassword", "connect_timeout"]))
+        query = [pair for pair in sorted(url.query.items()) if pair[0] in _SAYS_WHERE]
+        place = repr((url.host, url.port or 5432, url.database, query))
     else:
         place = str(file.resolve())
     return f"hpsearch/{hashlib.sha256(place.encode()).hexdigest()[:16]}/{study}"

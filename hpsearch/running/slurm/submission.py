@@ -13,7 +13,7 @@ from pathlib import Path
 
 from hpsearch.errors import HpsearchError, UserError
 from hpsearch.running.slurm.limits import refuse_beyond
-from hpsearch.running.slurm.options import SbatchOption, read_options, words_of
+from hpsearch.running.slurm.options import SbatchOption, read_options
 from hpsearch.running.slurm.programs import answer_of, call, message_of
 from hpsearch.running.slurm.queue import STUDY, mark_of
 from trials.checkpoints.disk.whole_folders import whole_file
@@ -105,10 +105,9 @@ def script_of(job: StudyJob) -> str:
 
 def _run_first(file: Path) -> tuple[str, ...]:
     """The lines of a prelude, of which the first that fails ends the job and is named."""
-    says = f'echo "hpsearch: a line of {shlex.quote(str(file))} failed on $SLURMD_NODENAME: '
-    trap = shlex.quote(f'{says}$BASH_COMMAND" >&2')
-    after = "set +euxo pipefail"
-    return (f"trap {trap} EXIT", "set -e", _text_of(file), after, "trap - EXIT")
+    says = 'echo "hpsearch: a line of $prelude failed on $SLURMD_NODENAME: $BASH_COMMAND" >&2'
+    before = (f"prelude={shlex.quote(str(file))}", f"trap '{says}' EXIT", "set -e")
+    return (*before, _text_of(file), "set +euxo pipefail", "trap - EXIT")
 
 
 def _text_of(prelude: Path) -> str:
@@ -165,7 +164,7 @@ class Calls:
         """The words after `sbatch` for the job with the driver."""
         alone = ["head"] if self.arrays else []
         mark = _marked(self.driver, mark_of(self.job.storage, self.job.study))
-        return ["--parsable", *words_of(self.driver), mark, str(self.job.script), *alone]
+        return ["--parsable", *_words(self.driver), mark, str(self.job.script), *alone]
 
     def of_nodes(self, driver: str) -> list[list[str]]:
         """The words after `sbatch` for each array, whose driver is a job with this id."""
@@ -173,9 +172,13 @@ class Calls:
         together = (f"--job-name={self.job.name}-{driver}", f"--dependency=after:{driver}")
         ends = (str(self.job.script), "node", driver)
         return [
-            ["--parsable", *words_of(each), *together, _marked(each, mark), *ends]
+            ["--parsable", *_words(each), *together, _marked(each, mark), *ends]
             for each in self.arrays
         ]
+
+
+def _words(options: Sequence[SbatchOption]) -> list[str]:
+    return [word for option in options for word in option.words]
 
 
 def _marked(options: Sequence[SbatchOption], mark: str) -> str:
