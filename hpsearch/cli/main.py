@@ -9,7 +9,6 @@ from contextlib import suppress
 
 from hpsearch.cli import interrupts, streams
 from hpsearch.cli.commands.app import app
-from hpsearch.cli.opening import with_queue
 from hpsearch.cli.output import note, suggest_for
 from hpsearch.errors import ClusterLost, HpsearchError, UserError
 from hpsearch.running.executors.cluster import ray_thread
@@ -58,6 +57,8 @@ def _exit_code(arguments: Sequence[str] | None) -> int | str | None:
             sys.stdout.flush()
         os._exit(error.exit_code)  # as above: threads of ours wait for the head, too
     except HpsearchError as error:
+        from hpsearch.cli.opening import with_queue  # others need no database
+
         note(f"hpsearch: {with_queue(error)}")
         return error.exit_code
 
