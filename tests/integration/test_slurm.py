@@ -128,9 +128,9 @@ def test_a_study_runs_on_all_nodes_of_a_job_and_cannot_be_submitted_twice(
     assert f"study naps is job {job} already" in second.stderr
     login.wait_for(ENDED, job)
     assert login.log_of(job).count("prelude\n") == 2
-    assert not list(scratch.iterdir())
     login.has_lost_nothing()
     wait_until(lambda: not slurm.state_of(job))
+    assert not list(scratch.iterdir())
     third = login.run("submit", "study.yaml")
     assert third.returncode == 2
     assert "study naps has already ended" in third.stderr
@@ -152,7 +152,7 @@ def test_a_study_that_waits_says_so_and_is_no_study_of_that_name_elsewhere(
     assert waits in login.run("status", "naps").stdout
     status = json.loads(login.run("status", "--format", "json").stdout)
     assert (status["state"], status["queue"]["job"]) == ("queued", job)
-    for command in (["best", "naps"], ["stop", "naps", "--trial", "0"], ["status", "--watch"]):
+    for command in (["best", "naps"], ["stop", "naps", "0"], ["status", "--watch"]):
         assert waits in login.run(*command).stderr, command
     assert f"cancelled: job {job} and " in login.run("stop", "naps").stderr
     assert slurm.call("squeue", "-h", "-o", "%i") == others
