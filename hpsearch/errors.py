@@ -11,6 +11,7 @@ The tree of errors::
     │   └── StudyNotFound        no study of that name in this database
     ├── Unreachable              the database or the cluster cannot be used        exit 3
     │   ├── StoreUnreachable     the database cannot be opened, read or written: waiting may help
+    │   │   ├── NoDatabase       there is none yet
     │   │   └── StoreBusy        others kept the database locked for too long
     │   ├── Damaged              the database holds what this program never writes
     │   └── ClusterLost          the cluster was there, and went away
@@ -78,6 +79,10 @@ class Unreachable(HpsearchError):
 
 class StoreUnreachable(Unreachable):
     """The database cannot be opened, read or written."""
+
+
+class NoDatabase(StoreUnreachable):
+    """No study has made the database yet."""
 
 
 class StoreBusy(StoreUnreachable):

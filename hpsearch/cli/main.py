@@ -57,7 +57,9 @@ def _exit_code(arguments: Sequence[str] | None) -> int | str | None:
             sys.stdout.flush()
         os._exit(error.exit_code)  # as above: threads of ours wait for the head, too
     except HpsearchError as error:
-        note(f"hpsearch: {error}")
+        from hpsearch.cli.opening import with_queue  # others need no database
+
+        note(f"hpsearch: {with_queue(error)}")
         return error.exit_code
 
 

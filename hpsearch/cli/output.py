@@ -6,6 +6,8 @@ import csv
 import enum
 import json
 import logging
+import os
+import re
 import sys
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -59,6 +61,8 @@ class TrainOn(enum.StrEnum):
     ALL = "train+validation"
 
 
+_RESUME = re.compile(r"(?<!srun )\bhpsearch resume (?:'[^']*'|[\w.-]*\w)(?!\w)( --)?")
+
 _chosen = {"storage": DEFAULT_STORAGE}
 """The database of the command that runs."""
 
@@ -69,8 +73,28 @@ def suggest_for(storage: str = DEFAULT_STORAGE) -> str:
     return storage
 
 
+def chosen_storage() -> str:
+    """The URL of the database of the command that runs."""
+    return _chosen["storage"]
+
+
+def submitted_by(command: str | None) -> None:
+    """Let suggestions continue the study that the command is about as it was submitted to SLURM; by
+    None as any other."""
+    _chosen["submit"] = command or ""
+
+
+def was_submitted() -> bool:
+    """True if the study that the command is about was submitted to SLURM."""
+    return bool(_chosen.get("submit"))
+
+
 def suggested(text: str) -> str:
-    """A text whose commands work as they stand: for the database of the command that runs."""
+    """A text whose commands work as they stand: for the database of the command that runs. What was
+    submitted to SLURM is submitted again, and resumed with options in a job."""
+    again = os.environ.get("HPSEARCH_SUBMIT") or _chosen.get("submit")
+    if again:
+        text = _RESUME.sub(lambda found: f"srun {found[0]}" if found[1] else again, text)
     with suppress(UserError):  # which names no database
         return for_database(_chosen["storage"], text)
     return text

@@ -16,7 +16,7 @@ from sqlalchemy.exc import IntegrityError
 from hpsearch.domain.facts import RequestKind
 from hpsearch.domain.history import Changes, History
 from hpsearch.domain.records import Request, StudyRecord, Trial
-from hpsearch.errors import StoreUnreachable, StudyExists, Unreachable
+from hpsearch.errors import NoDatabase, StudyExists, Unreachable
 from hpsearch.store import contents, leases, version
 from hpsearch.store.connecting.database import Database
 from hpsearch.store.connecting.engine import set_journal
@@ -74,8 +74,8 @@ class Store:
             with self.writing() as connection:
                 version.migrate(connection, url)
 
-    def _missing(self) -> StoreUnreachable:
-        return StoreUnreachable(
+    def _missing(self) -> NoDatabase:
+        return NoDatabase(
             f"there is no study database at {self.display_url}",
             "name another with --storage, or start a study: hpsearch run",
         )

@@ -114,16 +114,49 @@ def test_a_study_runs_on_all_nodes_of_a_job_and_cannot_be_submitted_twice(
     refused = login.run("submit", "study.yaml", "--partition", "none")
     assert refused.returncode == 2
     assert "invalid partition specified: none" in refused.stderr
-    job = login.submit("--slurm", "--nodes=2")
-    second = login.run("submit", "study.yaml")
+    too_many = login.run("submit", "study.yaml", "--nodes=3")
+    assert "--nodes 3 is more than partition all has: 2" in too_many.stderr
+    scratch = tmp_path / ("a long name " * 8).strip()
+    scratch.mkdir()
+    prelude = tmp_path / "prelude.sh"
+    prelude.write_text(
+        f"#SBATCH --nodes=2\nexport TMPDIR='{scratch}'\necho prelude\nin_container=(env IN=1)\n"
+    )
+    job = login.submit("--slurm", "--prelude", str(prelude), "--job-name=other")
+    second = login.run("submit", "study.yaml", "--job-name=another")
     assert second.returncode == 4
     assert f"study naps is job {job} already" in second.stderr
     login.wait_for(ENDED, job)
+    assert login.log_of(job).count("prelude\n") == 2
     login.has_lost_nothing()
     wait_until(lambda: not slurm.state_of(job))
+    assert not list(scratch.iterdir())
     third = login.run("submit", "study.yaml")
     assert third.returncode == 2
     assert "study naps has already ended" in third.stderr
+
+
+def test_a_study_that_waits_says_so_and_is_no_study_of_that_name_elsewhere(
+    slurm: Slurm, tmp_path: Path
+) -> None:
+    (tmp_path / "a").mkdir()
+    (tmp_path / "b").mkdir()
+    login = Login(tmp_path / "a", slurm, trials=4)
+    other = Login(tmp_path / "b", slurm, trials=4)
+    dry = login.run("submit", "study.yaml", "--dry-run", "--arr", "1-2", "--hold")
+    assert "sbatch --parsable --arr 1-2 --hold --job-name=hpsearch-naps-DRIVER" in dry.stdout
+    assert not slurm.call("squeue", "-h")
+    job = login.submit("--arr", "1-2", "--hold")
+    others = other.submit("--hold")
+    waits = f"waits in the queue as job {job} (JobHeldUser): it is held"
+    assert waits in login.run("status", "naps").stdout
+    status = json.loads(login.run("status", "--format", "json").stdout)
+    assert (status["state"], status["queue"]["job"]) == ("queued", job)
+    for command in (["best", "naps"], ["stop", "naps", "0"], ["status", "--watch"]):
+        assert waits in login.run(*command).stderr, command
+    assert f"cancelled: job {job} and " in login.run("stop", "naps").stderr
+    assert slurm.call("squeue", "-h", "-o", "%i") == others
+    assert f"cancelled: job {others}" in other.run("stop", "naps").stderr
 
 
 @pytest.mark.thorough
@@ -146,9 +179,12 @@ def test_a_study_comes_back_where_the_node_of_its_driver_dies(slurm: Slurm, tmp_
     login.wait_for("trial 2 complete", job)
     slurm.cut_power("n1")
     wait_until(lambda: slurm.has_requeued(job))
+    assert f"abandoned; waits in the queue as job {job} (" in login.run("status", "naps").stdout
+    assert list(Path("/tmp").glob(f"hps-{job}-0-*"))
     slurm.power_on("n1")
     slurm.start_now(job)
     login.wait_for(ENDED, job)
+    assert not list(Path("/tmp").glob(f"hps-{job}-0-*"))
     login.has_lost_nothing()
 
 
@@ -157,7 +193,10 @@ def test_a_job_that_is_warned_of_its_end_saves_and_continues(slurm: Slurm, tmp_p
     login = Login(tmp_path, slurm, trials=50)
     job = login.submit("--nodes=2", "--time=2")
     wait_until(lambda: slurm.has_requeued(job))
-    assert "interrupted; everything is saved" in login.log_of(job)
+    assert "interrupted; everything is saved. Continue with: cd " in login.log_of(job)
+    assert "the job is requeued, and the study continues when it starts" in login.log_of(job)
+    assert "Ctrl-C" not in login.log_of(job)
+    assert "hpsearch resume" not in login.log_of(job)
     slurm.start_now(job)
     login.wait_for("study naps goes on as it was created", job)
     login.wait_for(ENDED, job)

@@ -121,9 +121,13 @@ def resume(
 
 @app.command(
     rich_help_panel=SEARCH,
-    context_settings={"ignore_unknown_options": True, "allow_extra_args": True},
-    epilog="All other options are sbatch's: --nodes 4 for one job, --array 1-8 for a job a node. "
-    "With --address, they are those of `hpsearch run`.",
+    context_settings={
+        "ignore_unknown_options": True,
+        "allow_extra_args": True,
+        "help_option_names": ["--help"],  # -pshort has an h
+    },
+    epilog="All other options are sbatch's: --nodes 4 for one job, --array 1-8 for a job a node, "
+    "and again for nodes of another kind. With --address, they are those of `hpsearch run`.",
 )
 def submit(
     context: typer.Context,
@@ -136,18 +140,23 @@ def submit(
     driver: Annotated[
         str, Option(metavar="OPTIONS", help="With --array, sbatch's options for the driver.")
     ] = "",
+    prelude: Annotated[
+        Path | None, Option(metavar="FILE", help="Lines that every node of SLURM runs first.")
+    ] = None,
+    dry_run: Annotated[
+        bool, Option("--dry-run", help="Print the script and the calls of sbatch, and do nothing.")
+    ] = False,
     storage: Storage = DEFAULT_STORAGE,
 ) -> None:
     """Run a study as jobs of SLURM, or of a Ray cluster: start it, or continue it."""
     from hpsearch.cli.studies.submit import submit_to_ray, submit_to_slurm
 
     if address is None:
-        submit_to_slurm(study, context.args, driver, storage)
+        submit_to_slurm(study, context.args, driver, prelude, storage, dry_run=dry_run)
         return
-    if slurm or driver:
-        raise UserError(
-            "--address goes without --slurm and --driver", "remove the one or the other"
-        )
+    if slurm or driver or prelude or dry_run:
+        what = "--address goes without --slurm, --driver, --prelude and --dry-run"
+        raise UserError(what, "remove the one or the other")
     parser = typer.main.get_group(app).commands["run"]
     options = parser.make_context("run", [str(study), *context.args]).params
     code = submit_to_ray(study, address, context.args, options, storage)

@@ -10,11 +10,12 @@ from rich.console import Console, Group, RenderableType
 from rich.live import Live
 
 from hpsearch.cli import output
-from hpsearch.cli.opening import chosen_study, reading
+from hpsearch.cli.opening import chosen_study, reading, waiting
 from hpsearch.cli.options import Selection
 from hpsearch.cli.output import Format, TreeFormat, note, show, terminal_width
 from hpsearch.cli.streams import held_back
-from hpsearch.errors import UserError
+from hpsearch.errors import NoDatabase, StudyNotFound, UserError
+from hpsearch.running.slurm.queue import QueuedJob
 from hpsearch.store.reading.attempts import logs_of
 from hpsearch.store.reading.best import details_again
 from hpsearch.store.reading.queries import Rows, each_trial, find_study
@@ -46,17 +47,42 @@ def print_status(name: str | None, storage: str, format: TreeFormat, watch: bool
     if watch:
         _watch_status(name, storage, format)
         return
-    with reading(storage) as connection:
-        study = chosen_study(connection, name)
-        found = study_status(connection, study)
-        trust = study_trust(connection, study)
+    try:
+        with reading(storage) as connection:
+            study = chosen_study(connection, name)
+            found = study_status(connection, study)
+            trust = study_trust(connection, study)
+    except (NoDatabase, StudyNotFound):
+        job = waiting(name, storage)
+        if job is None:
+            raise
+        _print_waiting(job, format)
+        return
+    queued = None
+    if found.summary.driver is None and output.was_submitted():
+        queued = waiting(study.name, storage)
     disk = found.summary.checkpoint_bytes
     if disk is None:  # no driver has recorded it
         disk = _used(found.summary.head.checkpoints)
     if format is TreeFormat.TABLE:
-        show(*status.status(found, time.time(), terminal_width(), disk, trust, output.suggested))
+
+        def suggested(text: str) -> str:
+            waits = queued and f"{found.summary.state}; {queued.in_words()}"
+            return waits or output.suggested(text)
+
+        show(*status.status(found, time.time(), terminal_width(), disk, trust, suggested))
     else:
-        output.emit_tree(documents.status_document(found, trust, disk), format)
+        document = documents.status_document(found, trust, disk)
+        output.emit_tree(document | {"queue": queued and queued.as_plain()}, format)
+
+
+def _print_waiting(job: QueuedJob, format: TreeFormat) -> None:
+    """Print how a study stands that is only in SLURM's queue."""
+    if format is TreeFormat.TABLE:
+        show(tables.fact_table({"study": job.study, "state": job.in_words()}, terminal_width()))
+    else:
+        plain = {"study": job.study, "state": "queued", "driver": None, "queue": job.as_plain()}
+        output.emit_tree(plain, format)
 
 
 def _watch_status(name: str | None, storage: str, format: TreeFormat) -> None:

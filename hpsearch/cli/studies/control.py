@@ -7,19 +7,21 @@ import getpass
 import socket
 import sys
 from collections.abc import Mapping
-from contextlib import closing
+from contextlib import closing, suppress
 from typing import Any
 
 import typer
 
+from hpsearch.cli.opening import chosen_study, reading
 from hpsearch.cli.options import Proposal
-from hpsearch.cli.output import note
+from hpsearch.cli.output import note, was_submitted
 from hpsearch.domain.facts import RequestKind
 from hpsearch.domain.records import StudyRecord, StudyState
-from hpsearch.errors import UserError
+from hpsearch.errors import NoDatabase, StudyNotFound, UserError
 from hpsearch.running.checkpoint_folders import folders_of
 from hpsearch.running.creation.study import spec_of
 from hpsearch.running.driver.removal import Emptied, remove_checkpoints
+from hpsearch.running.slurm.queue import cancel, seen_in
 from hpsearch.running.study_run.ownership import owning, refuse_if_held
 from hpsearch.running.study_run.requests import ask
 from hpsearch.store.leases import Lease
@@ -33,12 +35,30 @@ from hpsearch.views.terminal.escapes import escaped
 
 def stop(name: str, trial: int | None, storage: str) -> None:
     """Ask for the end of one trial, or for that of all work on the study."""
+    if trial is None and _is_cancelled(name, storage):
+        return
     with closing(Store.open(storage, create=False)) as store:
         if trial is None:
             _stop_study(store, name)
         else:
             done = f"trial {trial} of {name} is stopped"
             _ask(store, name, RequestKind.STOP, {"trial": trial}, done)
+
+
+def _is_cancelled(name: str, storage: str) -> bool:
+    """Take a study that nobody drives out of SLURM's queue; false if it is not there."""
+    with suppress(NoDatabase, StudyNotFound), reading(storage) as connection:
+        study = chosen_study(connection, name)
+        if study.driver is not None or not was_submitted():
+            return False
+    jobs = seen_in(storage, name)
+    if not jobs:
+        return False
+    cancel(jobs)
+    what = jobs[0].in_words()
+    note(f"study {name} {what}")
+    note(f"cancelled: job {' and '.join(each.job for each in jobs)}")
+    return True
 
 
 def propose(name: str, proposal: Proposal, storage: str) -> None:
@@ -104,7 +124,7 @@ def _stop_study(store: Store, name: str) -> None:
     record = store.find_study(name)
     lease = store.holder(name)
     with store.reading() as connection:
-        head = find_study(connection, name)
+        head = chosen_study(connection, name)
     is_driven = lease is not None and lease.live
     may_be_asked = head.is_asked and head.state is StudyState.RUNNING
     if not is_driven and head.driver is None and not may_be_asked:

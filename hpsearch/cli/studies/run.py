@@ -7,7 +7,7 @@ from pathlib import Path
 
 from hpsearch.adapters import loading
 from hpsearch.cli.options import BudgetLimits, RunOptions, refuse_priority, worker_count
-from hpsearch.cli.output import command, log_as_notes, note
+from hpsearch.cli.output import command, log_as_notes, note, submitted_by
 from hpsearch.cli.results.best import print_result
 from hpsearch.cli.studies.check import earlier_studies
 from hpsearch.cli.studies.control import raise_budget
@@ -22,6 +22,7 @@ from hpsearch.running.creation.study import create_study, spec_of
 from hpsearch.running.driver.loop import Driver, watched_by
 from hpsearch.running.executors.cluster.address import refuse_unreachable
 from hpsearch.running.rehearsal import sharing
+from hpsearch.running.slurm.queue import command_of
 from hpsearch.running.study_run import on_ray
 from hpsearch.running.study_run.ownership import refuse_if_held
 from hpsearch.running.study_run.signals import stopped_by_signals
@@ -57,6 +58,7 @@ def run_study(study: Path, options: RunOptions, *, resume: bool = False) -> None
     for line in remarks:
         if line.startswith(OF_OTHER_PARTS):
             note(f"{study.name}: {line}")
+    submitted_by(command_of(str(spec.base.absolute()), spec.study, options.storage))
     is_stored = False
     if resume:
         with closing(Store.open(options.storage)) as store:
@@ -113,6 +115,7 @@ def resume_study(
         refuse_if_held(store, name)
         history = store.load(name)
         study = history.study
+        submitted_by(command_of(study.base, name, options.storage))
         _refuse_imported(study)
         study.spec = with_budget(study.spec, budget)
         if base is not None:

@@ -12,11 +12,13 @@ from hpsearch.cli.output import note
 from hpsearch.cli.studies.run import refuse_asked
 from hpsearch.domain.records import StudyState
 from hpsearch.errors import Interrupted, StoreUnreachable, StudyHeld, Unreachable, UserError
-from hpsearch.running.slurm.submission import StudyJob, queued, submit
+from hpsearch.running.slurm.queue import cancel, jobs_in
+from hpsearch.running.slurm.submission import StudyJob, calls_of, script_of, submit
 from hpsearch.running.study_run.ownership import refuse_if_held
 from hpsearch.running.study_run.workers import refuse_contradictions
 from hpsearch.running.tracking.processes import refuse_missing
-from hpsearch.store.connecting.url import file_of, parse_url, refuse_in_memory
+from hpsearch.store.connecting.hints import DEFAULT_STORAGE
+from hpsearch.store.connecting.url import display, file_of, parse_url, refuse_in_memory
 from hpsearch.store.store import Store
 from hpsearch.study_file.models import StudySpec
 from hpsearch.study_file.reading import load
@@ -29,24 +31,55 @@ KILLED_AFTER = 2
 """A worker that has not saved after so many times `resources.stop_grace` is killed."""
 
 
-def submit_to_slurm(path: Path, options: Sequence[str], for_driver: str, storage: str) -> None:
-    """Submit a study to SLURM, and print the id of the job with its driver. `options` are sbatch's;
-    `for_driver` are more of them, in one text, for the job of a driver alone."""
+PRELUDE = "HPSEARCH_PRELUDE"
+"""The environment variable that names the prelude of a site, beside `~/.config/hpsearch`."""
+
+
+def submit_to_slurm(
+    path: Path,
+    options: Sequence[str],
+    for_driver: str,
+    prelude: Path | None,
+    storage: str,
+    *,
+    dry_run: bool,
+) -> None:
+    """Submit a study to SLURM, and print the id of the job with its driver; or with `dry_run` print
+    its script and the calls of sbatch. `options` are sbatch's; `for_driver` are more of them, in
+    one text, for the job of a driver alone. `prelude` is run after the site's."""
     spec, file = _checked(path, storage)
     if file is None or file.exists():
         _refuse_held_or_ended(storage, spec)
+    preludes = [*_of_the_site(), *([prelude] if prelude else [])]
+    words = [str(path), *options, *(["--driver", for_driver] if for_driver else [])]
+    words += ["--prelude", str(prelude.absolute())] if prelude else []
+    if storage != DEFAULT_STORAGE:
+        words += ["--storage", display(parse_url(storage))]
     study_job = StudyJob(
         spec.study,
         path.resolve(),
         storage if file is None else f"sqlite:///{file}",
         KILLED_AFTER * spec.resources.stop_grace_s,
         Path.cwd(),
+        f"cd {shlex.quote(str(Path.cwd()))} && hpsearch submit {shlex.join(words)}",
+        [each.absolute() for each in preludes],
     )
+    try:
+        of_driver = shlex.split(for_driver)
+    except ValueError as error:
+        raise UserError(f"--driver cannot be read: {error}", "close each quote") from None
+    calls = calls_of(study_job, options, of_driver)
+    if dry_run:
+        lines = [script_of(study_job), shlex.join(["sbatch", *calls.of_driver()])]
+        lines += [shlex.join(["sbatch", *words]) for words in calls.of_nodes("DRIVER")]
+        print("\n".join(lines))  # noqa: T201 - this is the result
+        return
     _refuse_queued(study_job)
-    submitted = submit(study_job, options, shlex.split(for_driver))
+    submitted = submit(calls)
     note(f"study {spec.study} is job {submitted.driver}, by {study_job.script}")
-    if submitted.nodes is not None:
-        note(f"its nodes are the tasks of job {submitted.nodes}; they may start later, and again")
+    if submitted.nodes:
+        nodes = " and ".join(submitted.nodes)
+        note(f"its nodes are the tasks of job {nodes}; they may start later, and again")
     note(f"see the queue:     squeue --me --job {submitted.driver}")
     note(f"read what it says: tail -F {shlex.quote(str(study_job.log_of(submitted.driver)))}")
     note(f"see its progress:  hpsearch status {spec.study}")
@@ -96,6 +129,15 @@ def submit_to_ray(
         ) from None
 
 
+def _of_the_site() -> list[Path]:
+    """The prelude that is run for every study: that of the environment, or the user's own."""
+    named = os.environ.get(PRELUDE)
+    if named is not None:
+        return [Path(named)] if named else []
+    own = Path("~/.config/hpsearch/prelude.sh").expanduser()
+    return [own] if own.exists() else []
+
+
 def _checked(path: Path, storage: str) -> tuple[StudySpec, Path | None]:
     """The study, which something can train, and the file of its database; None of a server."""
     if str(path).startswith("-"):
@@ -119,17 +161,19 @@ def _refuse_held_or_ended(storage: str, spec: StudySpec) -> None:
     if record.state is StudyState.FINISHED:
         raise UserError(
             f"study {spec.study} has already ended: {record.reason}",
-            f"to continue it, raise a limit on a node: hpsearch resume {spec.study} "
+            f"to continue it, raise a limit in a job: srun hpsearch resume {spec.study} "
             "--trials N - or give the new study another name",
         )
     note(f"study {spec.study} is continued as it was created")
 
 
 def _refuse_queued(study_job: StudyJob) -> None:
-    job = queued(study_job.name)
-    if job is not None:
+    jobs = jobs_in(study_job.storage, study_job.study)
+    if jobs and jobs[0].driver is None:
         raise StudyHeld(
-            f"study {study_job.study} is job {job} already",
-            f"see it with: squeue --job {job} - save and stop it: hpsearch stop "
-            f"{study_job.study} - or take it out of the queue: scancel {job}",
+            f"study {study_job.study} is job {jobs[0].job} already",
+            f"see it with: hpsearch status {study_job.study} - save and stop it, or take it out of "
+            f"the queue: hpsearch stop {study_job.study}",
         )
+    if jobs:  # nodes of a driver that has left
+        cancel(jobs)

@@ -5,23 +5,54 @@ role=${1:-all}
 head_job=${2:-$SLURM_JOB_ID}
 address_file=$folder/$head_job.address # where the head listens; there is none if it has left
 
-unset RAY_ADDRESS
+unset RAY_ADDRESS SLURM_CLUSTERS ${!SQUEUE_@} # the cluster is this one, and squeue hides nothing
 unset RAY_gcs_rpc_server_reconnect_timeout_s         # a node notices in a minute that its head has died
 export RAY_AUTH_MODE=token RAY_AUTH_TOKEN_PATH=$folder/token
 export RAY_worker_niceness=0                         # SLURM has shared out the cores
 export RAY_GRACEFUL_SHUTDOWN_DRAIN_TIMEOUT_S=$save_s # a Ray node that leaves lets its trials save
-tmp=$(mktemp -d /tmp/hps-XXXXXX)                     # closed to others, which Ray's own folder is not
-trap 'kill $ray 2>/dev/null; wait; clear_up' EXIT
 trains=(--num-cpus="$SLURM_CPUS_ON_NODE" --num-gpus="${SLURM_GPUS_ON_NODE:-0}")
-is_over= ray=
+memory=()
+is_over= ray= tmp= short=
+
+find_room() { # for Ray: closed to others, which its own folder is not, and named after this run
+    local own="hps-$SLURM_JOB_ID-${SLURM_RESTART_COUNT:-0}-XXXXXX"
+    sweep "${TMPDIR:-/tmp}" /tmp
+    tmp=$(mktemp -d "${TMPDIR:-/tmp}/$own" || mktemp -d "/tmp/$own") || exit 1
+    room=$tmp
+    ((${#tmp} <= 38)) && return
+    short=$(mktemp -d "/tmp/$own") || exit 1 # the path of a socket has at most 107 bytes
+    room=$short/t
+    ln -s "$tmp" "$room"
+}
+
+sweep() { # away with what runs of this user's that are over have left, as in a power cut
+    local left active each job restart
+    left=$(find "$@" -maxdepth 1 -user "$(id -u)" -name 'hps-*-*-*' 2>/dev/null)
+    [[ $left ]] && active=$(squeue --me --noheader --format=.%A.) || return
+    while IFS= read -r each; do
+        IFS=- read -r _ job restart _ <<<"${each##*/}"
+        [[ $job-$restart =~ ^[0-9]+-[0-9]+$ ]] || continue
+        [[ $job == "$SLURM_JOB_ID" && $restart -lt ${SLURM_RESTART_COUNT:-0} ]] || # an earlier run
+            [[ $active != *".$job."* ]] && rm -rf "$each"
+    done <<<"$left"
+}
+
+share_memory() { # tell Ray what the job has, and not what the node has
+    local mb=${SLURM_MEM_PER_NODE:-0} store
+    ((mb)) || mb=$((${SLURM_MEM_PER_CPU:-0} * SLURM_CPUS_ON_NODE))
+    ((mb)) || mb=$((${SLURM_MEM_PER_GPU:-0} * ${SLURM_GPUS_ON_NODE:-0}))
+    store=$((mb / 10 < 2000 ? mb / 10 : 2000)) # hardly used: trials read files
+    ((store < 80)) && store=80 # Ray takes no less
+    ((mb > 200)) && memory=(--memory=$(((mb - store) << 20)) --object-store-memory=$((store << 20)))
+}
 
 clear_up() { # again, as Ray's last processes may still write
-    rm -rf "$tmp" 2>/dev/null || { sleep 3; rm -rf "$tmp"; }
+    rm -rf "$tmp" $short 2>/dev/null || { sleep 3; rm -rf "$tmp" $short; }
 }
 
 start_ray() { # what it says is of interest if it does not start
-    ray start --block --temp-dir="$tmp/r" --disable-usage-stats "$@" \
-        >"$folder/ray-$SLURM_JOB_ID-$SLURMD_NODENAME.log" 2>&1 &
+    "${in_container[@]}" ray start --block --temp-dir="$room/r" --disable-usage-stats \
+        "${memory[@]}" "$@" >"$folder/ray-$SLURM_JOB_ID-$SLURMD_NODENAME.log" 2>&1 &
     ray=$!
 }
 
@@ -34,14 +65,14 @@ ended() { # wait for a process to its end, whatever signals arrive; returns its 
 drive() { # drive the study to its end, or to that of this job
     rm -f "$address_file"
     start_ray --head --port=0 --include-dashboard=false "$@"
-    until [[ -s $tmp/r/ray_current_cluster ]]; do
+    until [[ -s $room/r/ray_current_cluster ]]; do
         kill -0 "$ray" || exit 1
         sleep 1
     done
-    address=$(<"$tmp/r/ray_current_cluster")
+    address=$(<"$room/r/ray_current_cluster")
     echo "$address" >"$address_file"
     [[ $role == all ]] && start_others
-    hpsearch run "$study_file" --resume --address "$address" &
+    "${in_container[@]}" hpsearch run "$study_file" --resume --address "$address" &
     driver=$!
     trap 'is_over=1; kill -TERM "$driver"' USR1 # SLURM's warning: everything is saved
     ended "$driver"
@@ -52,9 +83,10 @@ drive() { # drive the study to its end, or to that of this job
     let_go
     clear_up
     if [[ $is_over && $code -ne 0 ]]; then
+        echo "hpsearch: the job is requeued, and the study continues when it starts again" >&2
         scontrol requeue "$SLURM_JOB_ID"
     elif [[ $role == head ]]; then
-        scancel --user="$(id -un)" --name="$SLURM_JOB_NAME-$SLURM_JOB_ID"
+        scancel --user="$(id -un)" --name="$name-$SLURM_JOB_ID"
     fi
     exit "$code"
 }
@@ -70,7 +102,7 @@ let_go() { # wait for Ray and the steps, but not long: nobody tells of the end o
 start_others() { # a step each: one that dies takes no other with it
     for host in $(scontrol show hostnames "$SLURM_JOB_NODELIST"); do
         [[ $host == "$SLURMD_NODENAME" ]] && continue
-        srun --nodes=1 --ntasks=1 --nodelist="$host" --cpu-bind=none bash "$folder/job.sh" node &
+        srun --export=ALL --nodes=1 --ntasks=1 --nodelist="$host" --cpu-bind=none bash "$folder/job.sh" node &
     done
 }
 
@@ -104,6 +136,9 @@ is_wanted() { # the head's job waits or runs; also if SLURM does not answer
     [[ $state && $state != *"Invalid job id"* ]]
 }
 
+find_room
+trap 'kill $ray 2>/dev/null; wait; clear_up' EXIT
+share_memory
 case $role in
     all) drive "${trains[@]}" ;;
     head) drive --num-cpus=0 --num-gpus=0 ;;

@@ -10,7 +10,8 @@ from contextlib import contextmanager, suppress
 from hpsearch.errors import Interrupted
 from hpsearch.running.driver.loop import Driver
 
-STOPPING = b"\nstopping: workers save their state. Press Ctrl-C again to stop at once\n"
+STOPPING = b"\nstopping: workers save their state"
+AGAIN = b". Press Ctrl-C again to stop at once"
 
 
 @contextmanager
@@ -32,7 +33,8 @@ def stopped_by_signals(resume: str) -> Iterator[Callable[[Driver], None]]:
             raise KeyboardInterrupt
         drivers[0].request_stop()
         with suppress(OSError):  # nobody reads it any more
-            os.write(2, STOPPING)
+            in_job = "HPSEARCH_SUBMIT" in os.environ  # nobody sits at it
+            os.write(2, STOPPING + (b"" if in_job else AGAIN) + b"\n")
 
     def begins(driver: Driver) -> None:
         if received:  # and lost, as in code that may not raise

@@ -16,6 +16,7 @@ import pytest
 
 import hpsearch.cli.main  # noqa: F401 - adds the commands
 from hpsearch.cli.commands.app import CALLED, called_by
+from hpsearch.cli.output import suggest_for, suggested
 from hpsearch.store.store import Store
 from support.running.programs import run_program
 
@@ -215,3 +216,15 @@ def test_what_commands_call_takes_their_parameters():
         optional = {name for name, each in taken.items() if each.default is not each.empty}
         assert wanted <= set(taken), declared
         assert set(taken) - wanted <= optional, declared
+
+
+def test_inside_a_job_of_slurm_a_study_is_submitted_again_and_not_resumed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    suggest_for()
+    again = "cd '/my studies' && hpsearch submit s.yaml --nodes 2"
+    monkeypatch.setenv("HPSEARCH_SUBMIT", again)
+    assert suggested("continue with: hpsearch resume s.1.") == f"continue with: {again}."
+    assert suggested("resume it (hpsearch resume 's')") == f"resume it ({again})"
+    assert suggested("hpsearch resume s --trials N") == "srun hpsearch resume s --trials N"
+    assert suggested("srun hpsearch resume s --trials N") == "srun hpsearch resume s --trials N"

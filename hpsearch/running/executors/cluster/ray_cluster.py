@@ -235,12 +235,12 @@ class HeadNode:
         silent_s = self._silent_s(now)
         if silent_s > self._patience_s:
             what = f"the head of the Ray cluster has not answered for {silent_s:.0f} s"
-            hint = f"{SAVED}; start the cluster, and resume"
+            hint = f"{SAVED}; start the cluster, and continue the study"
             raise ClusterLost(f"{what} (resources.worker_timeout)", hint)
         own = self.nodes.get(self._own)
         if own is None or not own.alive:
             what = "the cluster has given up the Ray node of this machine"
-            raise ClusterLost(what, f"{SAVED}; see `ray status`, and resume")
+            raise ClusterLost(what, f"{SAVED}; see `ray status`, and continue the study")
         self._warn(is_silent=silent_s > SILENT_S)
 
     def _silent_s(self, now: float) -> float:

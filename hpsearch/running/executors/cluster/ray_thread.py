@@ -63,7 +63,8 @@ class RayThread:
             left_s -= min(time.monotonic() - began, 2 * LOOK_S)
             if left_s <= 0:
                 what = f"Ray has not answered for {limit_s:.0f} s"
-                raise ClusterLost(what, "everything up to the last reports is saved; resume")
+                hint = "everything up to the last reports is saved; continue the study"
+                raise ClusterLost(what, hint)
 
     def close(self) -> None:
         """End once all calls have come back."""

@@ -3,18 +3,30 @@
 import os
 import stat
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from hpsearch.errors import Unreachable, UserError
-from hpsearch.running.slurm.submission import StudyJob, queued, submit
+from hpsearch.running.slurm.queue import command_of, jobs_in, mark_of
+from hpsearch.running.slurm.submission import StudyJob, Submitted, calls_of
+from hpsearch.running.slurm.submission import submit as submit_calls
 
 SBATCH = """
 echo "$*" >> {folder}/calls
 number=$(wc -l < {folder}/calls)
 if [ "$number" = "$FAILS_AT" ]; then echo "sbatch: error: no such thing" >&2; exit 1; fi
 echo "10$number;cluster"
+"""
+SINFO = """
+echo 'all*|3|8|16000|1-00:00:00|1-infinite'
+echo 'all*|1|16|32000|1-00:00:00|1-infinite'
+echo 'long|3|8|16000|infinite|1-1'
+"""
+SCONTROL = """
+echo 'MaxArraySize            = 1001'
+echo "SelectTypeParameters    = ${SELECTS:-CR_CORE}"
 """
 SQUEUE = """
 if [ -z "$QUEUE" ]; then echo "squeue: error: no answer" >&2; exit 1; fi
@@ -29,6 +41,8 @@ def job(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> StudyJob:
         "sbatch": SBATCH.format(folder=tmp_path),
         "scancel": f'echo "scancel $*" >> {tmp_path}/calls',
         "squeue": SQUEUE,
+        "sinfo": SINFO,
+        "scontrol": SCONTROL,
     }
     (tmp_path / "bin").mkdir()
     for name, text in programs.items():
@@ -41,6 +55,14 @@ def job(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> StudyJob:
     return StudyJob("s", studies / "study.yaml", "sqlite:////a b.db", 20.0, studies)
 
 
+def submit(job: StudyJob, options: list[str], for_driver: list[str]) -> Submitted:
+    return submit_calls(calls_of(job, options, for_driver))
+
+
+def mark(job: StudyJob) -> str:
+    return f"--comment={mark_of(job.storage, job.study)}"
+
+
 def calls(tmp_path: Path) -> list[str]:
     return (tmp_path / "calls").read_text().splitlines()
 
@@ -48,21 +70,109 @@ def calls(tmp_path: Path) -> list[str]:
 def test_a_study_is_one_job_and_all_options_are_those_of_sbatch(
     job: StudyJob, tmp_path: Path
 ) -> None:
-    submitted = submit(job, ["--nodes", "2", "-p", "gpu"], [])
-    assert (submitted.driver, submitted.nodes) == ("101", None)
-    assert calls(tmp_path) == [f"--parsable --nodes 2 -p gpu {job.script}"]
+    submitted = submit(job, ["--nodes", "1", "-p", "long"], [])
+    assert (submitted.driver, submitted.nodes) == ("101", ())
+    assert calls(tmp_path) == [f"--parsable --nodes 1 -p long {mark(job)} {job.script}"]
 
 
 def test_an_array_is_nodes_and_the_job_of_the_driver_takes_less(
     job: StudyJob, tmp_path: Path
 ) -> None:
-    options = ["--array", "1-8%2", "-pgpu", "--gres=gpu:1", "-c", "4", "--time", "1:00"]
+    options = ["--array", "1-8%2", "-pall", "--gres=gpu:1", "-c", "4", "--time", "1:00"]
     submitted = submit(job, options, ["--time=9:00"])
-    assert (submitted.driver, submitted.nodes) == ("101", "102")
+    assert (submitted.driver, submitted.nodes) == ("101", ("102",))
     driver, nodes = calls(tmp_path)
-    assert driver == f"--parsable -pgpu --time 1:00 --time=9:00 {job.script} head"
-    together = "--job-name=hpsearch-s-101 --dependency=after:101"
+    core = "--ntasks=1 --cpus-per-task=1"
+    assert (
+        driver == f"--parsable -pall --time 1:00 {core} --time=9:00 {mark(job)} {job.script} head"
+    )
+    together = f"--job-name=hpsearch-s-101 --dependency=after:101 {mark(job)}/nodes-of-101"
     assert nodes == f"--parsable {' '.join(options)} {together} {job.script} node 101"
+
+
+def test_several_arrays_have_what_stands_before_the_first_and_their_own(
+    job: StudyJob, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SELECTS", "CR_CORE_MEMORY")
+    submitted = submit(
+        job, ["-t", "9", "--arr", "1-4", "-G", "a100", "--array=1-2", "-p", "long"], []
+    )
+    assert submitted == Submitted("101", ("102", "103"))
+    driver, first, second = calls(tmp_path)
+    assert driver.startswith("--parsable -t 9 --ntasks=1 --cpus-per-task=1 --mem=4G --comment")
+    assert first.startswith("--parsable -t 9 --arr 1-4 -G a100 --job-name=hpsearch-s-101 ")
+    assert second.startswith("--parsable -t 9 --array=1-2 -p long --job-name=hpsearch-s-101 ")
+
+
+def test_an_array_of_the_environment_is_one_and_a_comment_of_the_users_stays(
+    job: StudyJob, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SBATCH_ARRAY_INX", "1-3")
+    submit(job, ["--comment", "paid by us"], [])
+    driver, nodes = calls(tmp_path)
+    assert f"--comment=paid by us {mark_of(job.storage, 's')} " in driver
+    assert "--array=1-3" in nodes
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        ("--nodes 5", "--nodes 5 is more than partition all has: 4"),
+        ("-N2 -plong", "--nodes 2 is more than a job may have in partition long: 1"),
+        ("-t 1-1", "--time 1-1 is more than a job may have in partition all: 1-00:00:00"),
+        ("--time 1441", "--time 1441 is more than a job may have in partition all: 1-00:00:00"),
+        ("-c17", "--cpus-per-task 17 is more than a node of partition all has: 16"),
+        ("--mem 32G", "--mem 32G is more than a node of partition all has: 32000 MB"),
+        ("--array 0-999,1001%4", "--array 0-999,1001%4 is more than SLURM's largest index: 1000"),
+    ],
+)
+def test_what_slurm_would_never_start_is_refused_with_the_figure(
+    job: StudyJob, options: str, says: str
+) -> None:
+    with pytest.raises(UserError) as refused:
+        submit(job, options.split(), [])
+    assert refused.value.message == says
+    assert not job.folder.exists()
+
+
+def test_what_one_of_several_partitions_allows_is_submitted(job: StudyJob) -> None:
+    submit(job, ["-p", "all,long", "--nodes=4"], [])
+    submit(job, ["-p", "long", "--time=9-0", "--array=0-15:4096"], [])
+
+
+def test_lines_of_a_prelude_are_run_first_and_its_options_give_way(
+    job: StudyJob, tmp_path: Path
+) -> None:
+    prelude = tmp_path / "site's prelude.sh"
+    prelude.write_text("#SBATCH --mem=8G -p all # ours\nfolder=elsewhere\nfalse || true\n")
+    job = replace(job, preludes=[prelude], command="hpsearch submit it's.yaml")
+    submit(job, ["--mem-per-cpu=2G"], [])
+    assert calls(tmp_path)[-1].startswith("--parsable -p all --mem-per-cpu=2G --comment")
+    assert command_of(str(job.file.parent), "s", job.storage) == job.command
+    assert command_of(str(job.file.parent), "s", "sqlite:////other.db") is None
+    before, _, _ = job.script.read_text().partition("# Without an argument")
+    assert _run(f'{before}echo "$folder"').stdout.strip() == str(job.folder)
+    fails = before.replace("false || true", "module load nothing")
+    assert f"a line of {prelude} failed on n1: module load nothing" in _run(fails).stderr
+
+
+def _run(script: str) -> "subprocess.CompletedProcess[str]":
+    environment = {**os.environ, "SLURMD_NODENAME": "n1"}
+    return subprocess.run(
+        ["bash", "-c", script], capture_output=True, text=True, check=False, env=environment
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [("if true; then\n", "is not for bash"), ("#SBATCH '\n", "cannot be read")],
+)
+def test_a_prelude_that_bash_cannot_read_is_refused(
+    job: StudyJob, tmp_path: Path, text: str, says: str
+) -> None:
+    (tmp_path / "prelude.sh").write_text(text)
+    with pytest.raises(UserError, match=says):
+        calls_of(replace(job, preludes=[tmp_path / "prelude.sh"]), [])
 
 
 def test_a_driver_whose_nodes_are_refused_is_cancelled(
@@ -105,16 +215,36 @@ def test_each_submission_has_another_token(job: StudyJob) -> None:
     assert len(tokens) == 2
 
 
-def test_a_job_that_only_ends_is_not_in_the_queue(
+def test_a_job_that_only_ends_or_is_of_another_database_is_not_in_the_queue(
     job: StudyJob, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("QUEUE", "7 COMPLETING")
-    assert queued(job.name) is None
-    monkeypatch.setenv("QUEUE", "7 COMPLETING\n8 PENDING")
-    assert queued(job.name) == "8"
+    own, other = mark_of(job.storage, "s"), mark_of("sqlite:////other.db", "s")
+    ends = f"7|COMPLETING|None|{own}"
+    monkeypatch.setenv("QUEUE", f"{ends}\n9|PENDING|None|{other}\n10|PENDING|None|(null)")
+    assert jobs_in(job.storage, "s") == []
+    nodes = f"9|PENDING|Dependency|{own}/nodes-of-8\n9|RUNNING|None|{own}/nodes-of-8"
+    monkeypatch.setenv("QUEUE", f"{ends}\n{nodes}\n8|PENDING|QOSMaxJobsPerUserLimit|a | b {own}")
+    found = jobs_in(job.storage, "s")
+    assert [(each.job, each.state, each.driver) for each in found] == [
+        ("8", "PENDING", None),
+        ("9", "RUNNING", "8"),
+    ]
+    assert found[0].in_words() == (
+        "waits in the queue as job 8 (QOSMaxJobsPerUserLimit): your limit in this QOS is reached"
+    )
     monkeypatch.setenv("QUEUE", "")
     with pytest.raises(Unreachable, match="SLURM does not answer: squeue: error: no answer"):
-        queued(job.name)
+        jobs_in(job.storage, "s")
+
+
+def test_a_study_is_known_by_its_database_however_that_is_written(tmp_path: Path) -> None:
+    (tmp_path / "link").symlink_to(tmp_path)
+    assert mark_of(f"sqlite:///{tmp_path}/a.db", "s") == mark_of(
+        f"sqlite:///{tmp_path}/link/a.db", "s"
+    )
+    assert mark_of("postgresql://me:secret@db/x", "s") == mark_of("postgres://db:5432/x", "s")
+    assert mark_of("postgresql://db/x", "s") != mark_of("postgresql://db/y", "s")
+    assert mark_of("postgresql://db/x", "s") != mark_of("postgresql://db/x", "t")
 
 
 def test_a_machine_without_slurm_is_told_from_a_login_node(
@@ -122,4 +252,4 @@ def test_a_machine_without_slurm_is_told_from_a_login_node(
 ) -> None:
     monkeypatch.setenv("PATH", "")
     with pytest.raises(UserError, match="there is no squeue on the PATH"):
-        queued(job.name)
+        jobs_in(job.storage, "s")
