@@ -82,7 +82,8 @@ class WorkerActor:
         if device != "cpu":
             import torch
 
-            device = torch.cuda.get_device_name(0)
+            # A cluster may say that it has GPUs where torch finds none.
+            device = torch.cuda.get_device_name(0) if torch.cuda.is_available() else "GPU"
         return Hello(ray.util.get_node_ip_address(), device, processes)
 
     @ray.method(concurrency_group="poll")
@@ -128,6 +129,7 @@ class RaySlot:
     given_back: bool = False  # true if its room goes to another study once it has saved
     free_since: float = 0.0  # since when it has no attempt, by the monotonic clock
     processes: list[Process] = field(default_factory=list)
+    device: str = ""  # the type of its device, once it is ready
     attempts: dict[AttemptKey, float | None] = field(default_factory=dict)
     """The attempts it was given. For an attempt that was told to stop: when it must have stopped,
     by the monotonic clock."""
@@ -161,6 +163,16 @@ class RaySlot:
     def nodes(self) -> set[str]:
         """The ids of its nodes; empty before it is ready."""
         return {process.node for process in self.processes}
+
+    @property
+    def card(self) -> str:
+        """The id of its placement group: that of its GPU, where slots share GPUs."""
+        return str(self.group.id.hex())
+
+    def give_back(self) -> None:
+        """Let it save what it trains, and end, without another in its place."""
+        self.given_back = True
+        self.actor.retire.remote()
 
     def kill(self) -> None:
         """End all its actors. Those that have ended are not affected."""

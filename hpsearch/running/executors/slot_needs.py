@@ -1,4 +1,7 @@
-"""The resources that one slot takes of a Ray cluster, and the slots that have room."""
+"""The resources that one slot takes of a Ray cluster, and the slots that have room.
+
+Where slots share GPUs, what is reserved is a whole GPU, with cores for all slots that it may have.
+"""
 
 import json
 import logging
@@ -13,10 +16,13 @@ from hpsearch.errors import UserError
 from hpsearch.running.executors.cluster.ray_cluster import HeadNode
 from hpsearch.running.executors.shares import ALL, ClusterPart
 from hpsearch.study_file.models import Resources
+from hpsearch.study_file.types import SHARE
 
 _STATUS_OF_OLDER = b"__autoscaling_status"
 _NOT_MANAGED = "node_"
 """The beginning of the names of node types where nobody but people starts nodes."""
+
+MOST = 16  # slots that share a GPU
 
 BRING_S = 600.0  # seconds in which an autoscaler must bring the first GPU where `gpu` is auto
 
@@ -34,6 +40,9 @@ class SlotNeeds:
         head.await_node(unless=has_autoscaler)  # which is heard of some seconds after its head
         self.has_autoscaler = has_autoscaler()
         self.gpus = self._gpus_a_slot(resources, head)
+        self.shares_gpus = resources.gpu == SHARE and self.gpus > 0
+        self.most = self._most_on_a_gpu(resources, head) if self.shares_gpus else 1
+        self._cpu *= self.most
         self.takes = {"CPU": self._cpu, "GPU": self.gpus}
         unit, each = ("GPU", self.gpus) if self.gpus else ("CPU", self._cpu)
         wants = resources.workers if isinstance(resources.workers, int) else ALL
@@ -84,6 +93,14 @@ class SlotNeeds:
                 "set resources.gpu in the study file: 1 to wait for one, or 0 to train on CPUs",
             )
         return 1.0
+
+    def _most_on_a_gpu(self, resources: Resources, head: HeadNode) -> int:
+        """The slots that may share a GPU, by the cores beside each and the number of workers."""
+        most = resources.workers if isinstance(resources.workers, int) else MOST
+        for node in head.staying:
+            if gpus := node.resources.get("GPU"):
+                most = min(most, int(node.resources.get("CPU", 0.0) / gpus / resources.cpu))
+        return max(1, min(most, MOST))
 
     def _bring_gpu(self) -> bool:
         log.warning("no node has a GPU yet: asking the autoscaler for one (resources.gpu is auto)")
