@@ -13,26 +13,16 @@ trials' own speeds vary by `SPREAD`, and those of one trial by `NOISE`.
 import math
 from collections import Counter, defaultdict
 from collections.abc import Generator
-from typing import TypedDict
 
 import numpy as np
+
+from hpsearch.domain.facts import GpuSharing
 
 GROWTH = 0.06
 """The part by which twice as many trials must train more together."""
 BASELINE = 4  # speeds of each trial on a card before more are tried
 ENOUGH = 8  # speeds of each trial, after which the better number is taken even if it is not clear
 SPREAD, NOISE = 0.5, 0.1  # standard deviations of logarithms of speeds
-
-SHARING = "sharing"
-"""The system attribute of a study for what is known of sharing, by the type of device."""
-
-
-class Known(TypedDict):
-    """The facts about sharing that are kept with a study."""
-
-    trials: int  # on a card: the best number so far
-    most: int  # that may be tried
-    is_settled: bool
 
 
 class Sharing:
@@ -43,7 +33,7 @@ class Sharing:
         known: What earlier drivers of the study have found; None for nothing.
     """
 
-    def __init__(self, most: int, known: Known | None = None) -> None:
+    def __init__(self, most: int, known: GpuSharing | None = None) -> None:
         self.best = 1 if known is None else min(known["trials"], most)
         self._most = most if known is None else min(known["most"], most)
         self._speeds: defaultdict[int, list[tuple[int, float]]] = defaultdict(list)
@@ -61,9 +51,9 @@ class Sharing:
         return self._tried if self._tried is not None and has_baseline else self.best
 
     @property
-    def known(self) -> Known:
+    def known(self) -> GpuSharing:
         """The facts to be kept with the study."""
-        return Known(trials=self.best, most=self._most, is_settled=self._tried is None)
+        return GpuSharing(trials=self.best, most=self._most, is_settled=self._tried is None)
 
     def learn(self, slots: int, trial: int, speed: float) -> None:
         """Learn from the speed of a trial, by a report, on a card with so many busy slots."""

@@ -7,7 +7,8 @@ import statistics
 import pytest
 
 from hpsearch.brain.ledger import Spending
-from hpsearch.brain.sharing import SHARING, Sharing
+from hpsearch.brain.sharing import Sharing
+from hpsearch.domain.facts import SHARING
 from hpsearch.domain.lifecycle import State
 from hpsearch.domain.records import Outcome
 from support.studies.shared_cards import MOST, Curve, on_shared_cards
@@ -51,9 +52,9 @@ def comes_close(curve: Curve, pruner: str, trials: int) -> bool:
     return (curve(trials_at_once(simulation)) or 0.0) >= 0.9 * best_of(curve)
 
 
-@pytest.mark.parametrize("curve", CURVES)
+@pytest.mark.parametrize("curve", [saturating(3), worse_past(3), full_at(5)])
 def test_the_driver_comes_within_a_tenth_of_the_best_of_the_card(curve: Curve) -> None:
-    assert comes_close(curve, "none", 80)
+    assert comes_close(curve, "none", 60)
 
 
 @pytest.mark.thorough
@@ -62,43 +63,51 @@ def test_it_does_so_where_trials_pause_at_every_rung(curve: Curve) -> None:
     assert comes_close(curve, "promotion", 200)
 
 
+@pytest.mark.parametrize("curve", CURVES)
+def test_speeds_lead_within_a_tenth_of_the_best(curve: Curve) -> None:
+    assert (curve(settled(curve, 10, random.Random(1), noise=0.0)) or 0.0) >= 0.9 * best_of(curve)
+
+
+@pytest.mark.parametrize("reports", [10, 1])
 @pytest.mark.parametrize("curve", [saturating(3), worse_past(6), full_at(5)])
-def test_it_comes_close_where_speeds_are_noisy(curve: Curve) -> None:
+def test_noisy_speeds_do_too_but_for_a_few(curve: Curve, reports: int) -> None:
     """Of trials that report ten times, and of short ones that report once."""
-    for reports in (10, 1):
-        ends = [curve(settled(curve, reports, random.Random(seed))) or 0.0 for seed in range(5)]
-        assert statistics.median(ends) >= 0.9 * best_of(curve)
-        assert min(ends) >= 0.75 * best_of(curve)
+    ends = [curve(settled(curve, reports, random.Random(seed))) or 0.0 for seed in range(5)]
+    assert statistics.median(ends) >= 0.9 * best_of(curve)
+    assert min(ends) >= 0.75 * best_of(curve)
 
 
-def settled(curve: Curve, reports: int, rng: random.Random) -> int:
-    """The number of trials at once that is found on one card, with noise on each speed."""
-    sharing, trial, running = Sharing(MOST), 0, []
+def settled(curve: Curve, reports: int, rng: random.Random, noise: float = 0.05) -> int:
+    """The number of trials at once that is found on one card, where configurations differ in speed,
+    and each speed has noise."""
+    sharing, trial = Sharing(MOST), 0
+    running: list[tuple[int, float, int]] = []  # trial, its own speed, reports that are left
     while not sharing.known["is_settled"]:
-        slots, running = sharing.trials, running[: sharing.trials]
-        while len(running) < slots:
-            trial += 1
-            running.append([trial, reports, rng.lognormvariate(0, 0.3)])
+        slots = sharing.trials
         together = curve(slots)
         if together is None:
             sharing.ran_short(slots)
             continue
-        for each in running:
-            noisy = each[2] * rng.lognormvariate(0, 0.05)
-            sharing.learn(slots, each[0], together / slots * noisy)
-            each[1] -= 1
-        running = [each for each in running if each[1]]
+        running = running[:slots]
+        while len(running) < slots:
+            trial += 1
+            running.append((trial, rng.lognormvariate(0, 0.3), reports))
+        for number, own, _ in running:
+            sharing.learn(slots, number, together / slots * own * rng.lognormvariate(0, noise))
+        running = [(number, own, left - 1) for number, own, left in running if left > 1]
     return sharing.best
 
 
-def test_the_best_number_is_approached_in_stated_steps() -> None:
-    simulation, steps = on_shared_cards(worse_past(6)), [1]
-    while not simulation.study.finished:
+def test_slots_double_while_that_pays_and_then_numbers_between_are_tried() -> None:
+    simulation = on_shared_cards(worse_past(3))
+    steps: list[int] = []
+    while not steps or not found(simulation)["is_settled"]:
         simulation.tick()
         slots = len(simulation.study.slots)
-        if slots != steps[-1]:
+        if slots not in steps[-1:]:
             steps.append(slots)
-    assert steps == [1, 2, 4, 8, 4, 2, 6, 3, 6, 7, 6] or steps[:4] == [1, 2, 4, 8], steps
+    assert steps[:4] == [1, 2, 4, 8]
+    assert steps[-1] == 3
 
 
 def test_each_attempt_is_charged_by_the_share_with_which_it_began_also_after_a_crash() -> None:
@@ -107,9 +116,7 @@ def test_each_attempt_is_charged_by_the_share_with_which_it_began_also_after_a_c
         simulation.tick()
     history, now = simulation.history, simulation.executor.now
     shares = {
-        (each.trial, each.number): each.gpus
-        for trial in history.trials
-        for each in trial.attempts
+        (each.trial, each.number): each.gpus for trial in history.trials for each in trial.attempts
     }
     assert {1.0, 0.5} < set(shares.values())
     live = [each.attempt for each in simulation.study.running.values()]

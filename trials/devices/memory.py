@@ -102,6 +102,8 @@ def keep_to_share(device: str, share: float) -> None:
     share = min(share, 1.0)
     if torch is None or not device.startswith("cuda") or _shares.get(device, 1.0) == share:
         return
+    if not torch.cuda.is_available():
+        return  # Ray calls it a GPU, and torch cannot use it
     total = _total_bytes(torch.device(device))
     fraction = entitled(total, share) / total if share < 1 else 1.0
     torch.cuda.set_per_process_memory_fraction(fraction, device)

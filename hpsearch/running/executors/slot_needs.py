@@ -12,6 +12,7 @@ from ray._raylet import GcsClient  # type: ignore[attr-defined]  # its stub lack
 from ray.core.generated.autoscaler_pb2 import GetClusterStatusReply
 from ray.experimental.internal_kv import _internal_kv_get
 
+from hpsearch.domain.facts import MOST_ON_A_GPU
 from hpsearch.errors import UserError
 from hpsearch.running.executors.cluster.ray_cluster import HeadNode
 from hpsearch.running.executors.shares import ALL, ClusterPart
@@ -21,8 +22,6 @@ from hpsearch.study_file.types import SHARE
 _STATUS_OF_OLDER = b"__autoscaling_status"
 _NOT_MANAGED = "node_"
 """The beginning of the names of node types where nobody but people starts nodes."""
-
-MOST = 16  # slots that share a GPU
 
 BRING_S = 600.0  # seconds in which an autoscaler must bring the first GPU where `gpu` is auto
 
@@ -96,11 +95,11 @@ class SlotNeeds:
 
     def _most_on_a_gpu(self, resources: Resources, head: HeadNode) -> int:
         """The slots that may share a GPU, by the cores beside each and the number of workers."""
-        most = resources.workers if isinstance(resources.workers, int) else MOST
+        most = resources.workers if isinstance(resources.workers, int) else MOST_ON_A_GPU
         for node in head.staying:
             if gpus := node.resources.get("GPU"):
                 most = min(most, int(node.resources.get("CPU", 0.0) / gpus / resources.cpu))
-        return max(1, min(most, MOST))
+        return max(1, min(most, MOST_ON_A_GPU))
 
     def _bring_gpu(self) -> bool:
         log.warning("no node has a GPU yet: asking the autoscaler for one (resources.gpu is auto)")
