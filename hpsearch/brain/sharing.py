@@ -57,10 +57,11 @@ class Sharing:
 
     def learn(self, slots: int, trial: int, speed: float) -> None:
         """Learn from the speed of a trial, by a report, on a card with so many busy slots."""
-        if self._tried is None or speed <= 0 or self._counts[slots] >= ENOUGH * slots:
+        if self._tried is None or speed <= 0:
             return
-        self._speeds[trial].append((slots, math.log(speed)))
-        self._counts[slots] += 1
+        if self._counts[slots] < ENOUGH * slots:
+            self._speeds[trial].append((slots, math.log(speed)))
+            self._counts[slots] += 1
         while self._tried is not None and self.trials == self._tried:
             pays = self._pays(self._tried)
             if pays is None:

@@ -23,27 +23,34 @@ class SharedCards(SimulatedExecutor):
     most = MOST
 
     def fill(self, order: ev.Fill) -> None:
-        """Add and remove slots; what trains on those that go stops where it is."""
+        """Add slots, or let some end after what they were sent in the meantime."""
         for card in dict.fromkeys(each.split("-")[0] for each in self.slots):
             mine = [each for each in self.slots if each.split("-")[0] == card]
-            while len(mine) < order.slots:
-                mine.append(self._up(card))
+            for _ in range(len(mine), order.slots):
+                self._up(card)
             for slot in mine[order.slots :]:
                 self.slots.remove(slot)
-                for key in [key for key, run in self._runs.items() if run.slot == slot]:
-                    self.stop(ev.Stop(*key, save=True))
-                self._ready.append(ev.SlotDown(slot, "its room is given back"))
+                self._going.append(slot)
+
+    def poll(self, timeout_s: float) -> list[ev.Event]:
+        """Events, first of slots that go: what trains there stops where it is."""
+        for slot in self._going:
+            for key in [key for key, run in self._runs.items() if run.slot == slot]:
+                self.stop(ev.Stop(*key, save=True))
+            self._ready.append(ev.SlotDown(slot, "its room is given back"))
+        self._going = []
+        return super().poll(timeout_s)
 
     def _slot_up(self) -> None:
-        self.slots = getattr(self, "slots", [])
+        if not self._made:
+            self.slots, self._going = list[str](), list[str]()
         self._up(f"c{len(self.slots)}")
 
-    def _up(self, card: str) -> str:
+    def _up(self, card: str) -> None:
         slot = f"{card}-{self._made}"
         self._made += 1
         self.slots.append(slot)
         self._ready.append(ev.SlotUp(slot, "node", "GPU", 1.0, card=card, most=self.most))
-        return slot
 
     def _at(self, time: float, run: Any, level: float | None = None) -> None:
         if run is not None and level is not None:
