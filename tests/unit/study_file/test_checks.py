@@ -186,7 +186,7 @@ def test_a_gpu_is_shared_by_trials_of_every_kind_but_those_that_are_asked_for():
     refused = "the program that asks for trials puts them on GPUs; write the share of each"
     assert refused in "\n".join(problems_of(file_of({"kind": "ask"})))
     for task in ({"kind": "command", "run": "train.sh"}, {"kind": "own:train"}):
-        assert "resources.gpu" not in "\n".join(problems_of(file_of(task)))
+        assert parse(file_of(task), base=Path()).resources.gpu == "share"
 
 
 def test_one_mistake_is_one_problem():
