@@ -118,8 +118,8 @@ class RunningAttempt:
     speed: float | None = None  # resource trained a second; None if that is not known yet
     gpu: float | None = None
     """The share of time in which its GPU had work, by its latest report; None without a GPU."""
-    samples: float | None = None  # that it trains a second; None if it does not report that
     verdict: str | None = None  # what was decided of its trial last, in words
+    samples: float | None = None  # that it trains a second; None if it does not report that
 
 
 @dataclass(frozen=True, slots=True)
