@@ -6,7 +6,6 @@
 `headroom`        the part of the budget that a slot may use now, and what fits into it
 `ledger`          the budget of the study: reserved and spent, by attempt
 `attempts`        slots, the attempts that hold them, and nodes that are set aside
-`sharing`         how many trials share a GPU
 `progress`        the phase of the study, and the reason for its end
 `trial_log`       the record of a trial
 `requests`        requests of people while a study runs

@@ -15,11 +15,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from hpsearch.brain.ledger import Key, Spending
-from hpsearch.brain.sharing import Sharing
 from hpsearch.domain import events as ev
 from hpsearch.domain.facts import SHARING
 from hpsearch.domain.history import History
 from hpsearch.domain.records import Attempt, Outcome, Trial
+from hpsearch.domain.sharing import Sharing
 from hpsearch.study_file.models import StudySpec
 
 GRACE_S = 30.0

@@ -7,10 +7,10 @@ import statistics
 import pytest
 
 from hpsearch.brain.ledger import Spending
-from hpsearch.brain.sharing import Sharing
 from hpsearch.domain.facts import SHARING
 from hpsearch.domain.lifecycle import State
 from hpsearch.domain.records import Outcome
+from hpsearch.domain.sharing import Sharing
 from support.studies.shared_cards import MOST, Curve, on_shared_cards
 from support.studies.small import Simulation, search_by
 
