@@ -18,7 +18,7 @@ from sqlalchemy import Connection
 
 from hpsearch.asking.transaction import Transaction
 from hpsearch.brain.study import Study
-from hpsearch.domain.events import Avoid
+from hpsearch.domain.events import Avoid, Fill
 from hpsearch.domain.facts import RequestKind
 from hpsearch.domain.history import History
 from hpsearch.domain.records import StudyRecord, StudyState
@@ -183,7 +183,7 @@ class AskingSession:
             if stops_all and not is_stopping:
                 request.refused = leases.FORGOTTEN
             for command in transaction.brain.on_request(request, transaction.now):
-                assert not isinstance(command, Avoid), "it has no nodes"
+                assert not isinstance(command, Avoid | Fill), "it has no nodes"
                 transaction.free_slot_of((command.trial, command.attempt))
 
     def _write(self, connection: Connection, transaction: Transaction, revision: int) -> None:

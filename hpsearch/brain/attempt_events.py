@@ -168,6 +168,8 @@ class AttemptEvents:
                 self.log.decide(trial, DecisionKind.RETRY, event.text, now)
                 self._requeue(trial)
                 self.progress.disk_full(event.text, now)
+            case ev.Failed(kind=ErrorKind.OUT_OF_MEMORY):
+                self._ran_short(running, trial, event, now)
             case ev.Failed():
                 self._fail(running, trial, event.kind, event.text, now)
             case ev.Lost():
@@ -226,6 +228,21 @@ class AttemptEvents:
             text = f"lost {lost} workers, the last one: {why}"
             self._give_up(trial, ErrorKind.LOST, text, now)
             return
+        self.log.decide(trial, DecisionKind.RETRY, why, now)
+        self._requeue(trial)
+
+    def _ran_short(
+        self, running: CurrentAttempt, trial: Trial, event: ev.Failed, now: float
+    ) -> None:
+        """Fail a trial that ran out of memory; beside others on its GPU, let it begin again where
+        fewer share one, as often as it may be lost."""
+        note = self.attempts.takes_slot_back(running)
+        lost = sum(attempt.outcome is Outcome.LOST for attempt in trial.attempts)
+        if note is None or lost >= self.spec.resources.retries:
+            self._fail(running, trial, event.kind, event.text, now)
+            return
+        why = f"{event.text}; {note}"
+        self.attempts.end(running, Outcome.LOST, now, why)
         self.log.decide(trial, DecisionKind.RETRY, why, now)
         self._requeue(trial)
 

@@ -16,8 +16,10 @@ from typing import Any
 
 from hpsearch.brain.ledger import Key, Spending
 from hpsearch.domain import events as ev
+from hpsearch.domain.facts import SHARING
 from hpsearch.domain.history import History
 from hpsearch.domain.records import Attempt, Outcome, Trial
+from hpsearch.domain.sharing import Sharing
 from hpsearch.study_file.models import StudySpec
 
 GRACE_S = 30.0
@@ -40,6 +42,8 @@ class Slot:
     is_warm: bool = False
     """True if an attempt has come to train on it, so that the next one finds all it needs there."""
     place: str = ""  # the id of its node; empty where work cannot be kept from it
+    card: str = ""  # the id of the GPU that it shares; empty if it shares none
+    has_reported: bool = False
     answered: float | None = None
     """The time at which it last had nothing to report; None where slots do not say so."""
 
@@ -55,10 +59,16 @@ class CurrentAttempt:
     heard: float  # the time of its last event
     stopping: str | None = None  # the reason why it was asked to save and stop; None if it was not
     away_s: float = 0.0  # the seconds of its time during which the driver was not listening
+    reported: float | None = None  # the time of its last report, less what the driver was away for
 
     @property
     def key(self) -> Key:
         return self.attempt.trial, self.attempt.number
+
+    @property
+    def gpus(self) -> float:
+        """The GPUs that it is charged for: those of its slot when it began."""
+        return self.slot.gpus if self.attempt.gpus is None else self.attempt.gpus
 
     def speed_at(self, resource: float, now: float) -> float | None:
         """Resource trained a second, by a report at that resource; None if it is not known.
@@ -99,6 +109,8 @@ class Attempts:
         self.running: dict[int, CurrentAttempt] = {}
         """The current attempts, by the number of their trial."""
         self._commands: list[ev.Command] = []
+        self._sharing: dict[str, Sharing] = {}  # by the type of device
+        self._changed: dict[str, float] = {}  # when the slots of each shared card last changed
 
     def send(self, command: ev.Command) -> None:
         """Have the driver carry out a command, once its cause is in the database."""
@@ -115,8 +127,9 @@ class Attempts:
         unfinished = [attempt for attempt in trial.attempts if attempt.ended is None]
         for attempt in unfinished:
             ended = max(attempt.started, last_seen)
+            gpus = self.stated_gpus if attempt.gpus is None else attempt.gpus
             note = "its driver died"
-            self._spending.settle(attempt, Outcome.INTERRUPTED, ended, self.stated_gpus, note)
+            self._spending.settle(attempt, Outcome.INTERRUPTED, ended, gpus, note)
         return bool(unfinished)
 
     def adopt(self, trial: Trial, until: float) -> None:
@@ -143,14 +156,74 @@ class Attempts:
         is_current = running is not None and running.attempt.number == attempt
         return running if is_current else None
 
-    def add_slot(self, event: ev.SlotUp) -> None:
+    def add_slot(self, event: ev.SlotUp, now: float) -> None:
         """Add a worker that is ready."""
         slot = Slot(event.slot, event.node, event.device, event.gpus, place=event.place)
         self.slots[event.slot] = slot
+        if not event.card:
+            return
+        slot.card = event.card
+        self._divide(slot.card, now)
+        if slot.device not in self._sharing:
+            known = self._history.study.system_attrs.get(SHARING, {}).get(slot.device)
+            self._sharing[slot.device] = Sharing(event.most, known)
+            self._fill(slot.device)
 
-    def drop_slot(self, name: str) -> Key | None:
+    def _beside(self, slot: Slot) -> list[Slot]:
+        """The slots of a card, with this one of them."""
+        return [each for each in self.slots.values() if each.card == slot.card]
+
+    def _divide(self, card: str, now: float) -> None:
+        """Divide the price of a card among its slots. What runs there keeps its own."""
+        self._changed[card] = now
+        slots = [slot for slot in self.slots.values() if slot.card == card]
+        for slot in slots:
+            slot.gpus = 1 / len(slots)
+
+    def _fill(self, device: str) -> None:
+        """Note how many slots share each card of a type, and have the driver fill them."""
+        sharing, study = self._sharing[device], self._history.study
+        known = {**study.system_attrs.get(SHARING, {}), device: sharing.known}
+        study.system_attrs = {**study.system_attrs, SHARING: known}
+        self._history.touch_study()
+        self.send(ev.Fill(device, sharing.trials))
+
+    def _learn_sharing(self, running: CurrentAttempt, resource: float, now: float) -> None:
+        """Learn how fast trials are side by side, from a report of one of them."""
+        slot, before, is_first = running.slot, running.reported, not running.slot.has_reported
+        running.reported, slot.has_reported = now, True
+        if not slot.card:
+            return
+        since, speed = running.attempt.started, running.speed_at(resource, now)
+        if before is not None:
+            since = before
+            speed = (resource - running.resource) / (now - before) if now > before else None
+        beside = self._beside(slot)
+        has_changed = since <= self._changed[slot.card]
+        if is_first or has_changed or speed is None or any(each.holds is None for each in beside):
+            return
+        sharing = self._sharing[slot.device]
+        told = sharing.trials, sharing.known
+        sharing.learn(len(beside), running.attempt.trial, speed)
+        if told != (sharing.trials, sharing.known):
+            self._fill(slot.device)
+
+    def takes_slot_back(self, running: CurrentAttempt) -> str | None:
+        """Hold a slot less on each card, as a trial ran out of memory beside others, and say so;
+        None if it was alone on its card, or shares none."""
+        beside = len(self._beside(running.slot)) if running.slot.card else 1
+        if beside == 1 and running.gpus == 1:
+            return None
+        sharing = self._sharing[running.slot.device]
+        sharing.ran_short(max(beside, round(1 / running.gpus)))
+        self._fill(running.slot.device)
+        return f"it shared its GPU: at most {sharing.known['most']} share one from now on"
+
+    def drop_slot(self, name: str, now: float) -> Key | None:
         """Remove a worker that is gone; returns the attempt that it worked on, if any."""
         slot = self.slots.pop(name, None)
+        if slot is not None and slot.card:
+            self._divide(slot.card, now)
         return None if slot is None else slot.holds
 
     def leave_slot(self, key: Key) -> None:
@@ -170,6 +243,7 @@ class Attempts:
             start_resource=trial.trains_from,
             node=slot.node,
             device=slot.device,
+            gpus=slot.gpus,
         )
         self._history.add_attempt(attempt)
         reserved = self._spending.reserve(attempt, cost)
@@ -187,6 +261,7 @@ class Attempts:
             resume_from=trial.checkpoint,
             time_limit_s=self._spec.budget.per_trial.time_limit_s,
             arithmetic=trial.arithmetic,
+            share=slot.gpus if slot.card else None,
         )
         self.send(launch)
 
@@ -207,16 +282,17 @@ class Attempts:
         if speed is not None:
             trial.speed = speed
             self._spending.learn(trial, running.attempt)
+        self._learn_sharing(running, resource, now)
         trial.resource = max(trial.resource, resource)
         running.resource = max(running.resource, resource)
         rest = max(0.0, running.until - resource)
-        self._spending.give_back(running.attempt, rest, now, running.slot.gpus)
+        self._spending.give_back(running.attempt, rest, now, running.gpus)
 
     def end(
         self, running: CurrentAttempt, outcome: Outcome, now: float, note: str | None = None
     ) -> None:
         """End an attempt and charge it."""
-        self._spending.settle(running.attempt, outcome, now, running.slot.gpus, note)
+        self._spending.settle(running.attempt, outcome, now, running.gpus, note)
         del self.running[running.attempt.trial]
 
     def advance(

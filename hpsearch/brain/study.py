@@ -105,9 +105,9 @@ class Study:
         """Turn one event into changes of the records, and return the commands that follow."""
         match event:
             case ev.SlotUp():
-                self._attempts.add_slot(event)
+                self._attempts.add_slot(event, now)
             case ev.SlotDown():
-                lost = self._attempts.drop_slot(event.slot)
+                lost = self._attempts.drop_slot(event.slot, now)
                 if lost is not None:
                     self._on_attempt(ev.Lost(*lost, event.why), now)
             case ev.Answered():
@@ -176,7 +176,7 @@ class Study:
                 self._attempts.save_and_stop(running, "the study's budget is used up")
 
     def _reserve_more(self, running: CurrentAttempt, now: float) -> bool:
-        is_outgrown = self.spending.is_outgrown(running.attempt, now, running.slot.gpus)
+        is_outgrown = self.spending.is_outgrown(running.attempt, now, running.gpus)
         return not is_outgrown or self.spending.extend(running.attempt)
 
     def _fill_slots(self, now: float) -> None:
@@ -276,6 +276,8 @@ class Study:
         for running in self.running.values():
             running.heard += seconds
             running.away_s += seconds
+            if running.reported is not None:
+                running.reported += seconds
 
     # --------------------------------------------------------------------------------------- ending
 

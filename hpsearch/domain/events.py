@@ -22,6 +22,8 @@ class SlotUp:
     device: str
     gpus: float
     place: str = ""  # the id of its node; empty where work cannot be kept from it
+    card: str = ""  # the id of the GPU that it shares with others; empty if it shares none
+    most: int = 1  # slots that the card has room for
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,6 +163,7 @@ class Launch:
     resume_from: str | None = None
     time_limit_s: float | None = None  # the attempt fails as a timeout past this many seconds
     arithmetic: Mapping[str, Any] | None = field(default=None, hash=False)  # of the trial so far
+    share: float | None = None  # of the memory of its GPU; None for that of the slot
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,4 +194,12 @@ class Avoid:
     seconds: float
 
 
-Command = Launch | Advance | Stop | Avoid
+@dataclass(frozen=True, slots=True)
+class Fill:
+    """Hold so many slots on each shared GPU of a type."""
+
+    device: str
+    slots: int
+
+
+Command = Launch | Advance | Stop | Avoid | Fill

@@ -6,7 +6,7 @@ the values of enumerations.
 
 import enum
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypedDict
 
 from pydantic import StrictBool, StrictFloat, StrictInt
 
@@ -109,3 +109,16 @@ class EarlierStudy:
 FAILED = "hpsearch:failed"
 """A system attribute of the frozen trials that samplers of Optuna are shown, and never stored: the
 kind of failure of a trial that failed because of its configuration."""
+
+
+MOST_ON_A_GPU = 16  # trials that share it
+SHARING = "sharing"
+"""The system attribute of a study for the `GpuSharing` of each type of device."""
+
+
+class GpuSharing(TypedDict):
+    """The number of trials that share each GPU of a type, as found so far."""
+
+    trials: int  # the best number so far
+    most: int  # that may be tried
+    is_settled: bool

@@ -149,6 +149,7 @@ class Attempt:
     arithmetic: dict[str, Any] | None = None  # as `trials.running.arithmetic.Arithmetic`
     slowest_pace: float | None = None  # most seconds for a unit of the budget, without start-up
     start_up_seconds: float | None = None  # that it held its slot before it trained
+    gpus: float | None = None  # that it is charged for; None if that is not on record
 
 
 _NO_ATTRS: dict[str, Any] = {}

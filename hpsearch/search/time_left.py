@@ -129,7 +129,7 @@ class TimeLeft:
         if budget.wall_clock_s is not None:
             left_s = budget.wall_clock_s - active_s
             limits.append(max(0.0, left_s))
-        gpus = self._spec.resources.stated_gpus or 1.0
+        gpus = self._spec.resources.stated_gpus or self._latest_gpus()
         gpu_hours = gpus / 3600
 
         def price(device: str | None) -> float:
@@ -143,6 +143,12 @@ class TimeLeft:
                 at_once = sum(map(rate, self._devices))
                 limits.append(max(0.0, left) / at_once)
         return limits
+
+    def _latest_gpus(self) -> float:
+        """The GPUs that the latest attempt is charged for; 1 where that is not known."""
+        attempts = [attempt for trial in self._search for attempt in trial.attempts]
+        latest = max(attempts, key=lambda attempt: attempt.started, default=None)
+        return (latest.gpus if latest is not None else None) or 1.0
 
     @property
     def _full_s(self) -> float:

@@ -153,6 +153,9 @@ class SimulatedExecutor:
     def avoid(self, order: ev.Avoid) -> None:
         """Nothing: the simulated nodes work."""
 
+    def fill(self, order: ev.Fill) -> None:
+        """Nothing: the simulated slots share no GPU."""
+
     def recorded(self, trial: int, attempt: int, resource: float) -> None:
         """Reports are in the database: remove the checkpoints that only earlier ones named."""
         run = self._runs.get((trial, attempt))

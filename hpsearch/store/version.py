@@ -34,11 +34,18 @@ def _place_checkpoints(connection: sa.Connection) -> None:
     )
 
 
+def _note_gpus(connection: sa.Connection) -> None:
+    """Attempts get the GPUs that they are charged for."""
+    kind = schema.attempts.c.gpus.type.compile(connection.dialect)
+    connection.exec_driver_sql(f"ALTER TABLE attempts ADD COLUMN gpus {kind}")
+
+
 RANKED = "hpsearch_0010"  # the first schema with what trials are ranked by
 
 MIGRATIONS: dict[str, Callable[[sa.Connection], None]] = {
     RANKED: _rank_and_tally,
     "hpsearch_0011": _place_checkpoints,
+    "hpsearch_0012": _note_gpus,
 }
 """By the version that each leads to, oldest first: changes a database of the version before. A new
 database needs none: it is made from the tables as they are now."""

@@ -134,9 +134,9 @@ def _resource_problems(draft: Draft) -> Iterator[Problem]:
         return
     gpu = AUTO if draft.resources is None else draft.resources.gpu
     kind = (draft.task or {}).get("kind")
-    if gpu == SHARE and kind not in BUILT_IN:
-        what = "how many trials share a GPU can be measured for built-in tasks only"
-        yield Problem("resources.gpu", f"{what}; write a share, such as 0.25")
+    if gpu == SHARE and kind == ASK.kind:
+        what = "the program that asks for trials puts them on GPUs"
+        yield Problem("resources.gpu", f"{what}; write the share of each, such as 0.25")
     if draft.known_settings is not None and isinstance(gpu, float) and gpu > 1:
         what = f"a trial of this task trains on one GPU, and {gpu:g} would be reserved"
         hint = "use 1 or a share of one, and more workers for more GPUs"

@@ -215,7 +215,7 @@ class Resources(Model):
     """CPU cores for each process of a worker."""
     gpu: Gpus = "auto"
     """GPUs, or the share of one, for each process of a worker; auto is one where there are any,
-    share as many trials on each as pay, which is measured."""
+    share as many trials on each as pay, found while they train."""
     priority: Positive = 1.0
     """The weight of the study's share of a cluster on which others run."""
     retries: Annotated[int, Field(ge=0, le=EXACT)] = 2

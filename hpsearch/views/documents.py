@@ -46,6 +46,7 @@ def status_document(status: StudyStatus, trust: StudyTrust, disk: int | None) ->
             line.name: {"used": line.used, "limit": line.most} for line in status.summary.budget
         },
         "devices": [asdict(line) for line in status.devices],
+        "sharing": dict(status.sharing),
         "reserved_gpu_seconds": status.reserved_gpu_seconds,
         "checkpoints": head.checkpoints,
         "checkpoint_bytes": disk,

@@ -9,6 +9,7 @@ from pathlib import Path
 from rich.console import RenderableType
 
 from hpsearch.brain.retention import BEST, FRONT, WAITING, in_gb
+from hpsearch.domain.facts import MOST_ON_A_GPU
 from hpsearch.domain.numbers import NOTHING, count, duration, in_unit, number, pairs, size
 from hpsearch.search.time_left import TimeLeft
 from hpsearch.study_file.expressions.meaning import Expression
@@ -16,6 +17,7 @@ from hpsearch.study_file.levels import rung_levels, trial_budget
 from hpsearch.study_file.methods import ETA, PROMOTION
 from hpsearch.study_file.models import GB, Limit, Resources, StudySpec
 from hpsearch.study_file.parameters import CategoricalParameter, Parameter
+from hpsearch.study_file.types import SHARE
 from hpsearch.study_file.validation import shown
 from hpsearch.views.terminal.tables import Width, table
 from trials.checkpoints import folders
@@ -142,7 +144,8 @@ def _full_training(
     hours = seconds / 3600 * (gpus or 1.0)
     may_have = isinstance(spec.resources.gpu, str) and (capacity is None or capacity.gpus)
     if gpus or may_have:
-        parts.append(in_unit(hours, "GPU hours"))
+        alone = " alone on a GPU" if spec.resources.gpu == SHARE else ""
+        parts.append(in_unit(hours, "GPU hours") + alone)
     elif budget.gpu_hours is not None:
         parts.append(f"{in_unit(hours, 'hours')} of compute time")
     prices = budget.cost_per_gpu_hour
@@ -186,12 +189,25 @@ def workers_of(resources: Resources, capacity: Capacity | None) -> int:
 
 def _workers(resources: Resources, capacity: Capacity | None) -> str:
     wanted = "as many as fit" if resources.workers == "auto" else str(resources.workers)
+    if resources.gpu == SHARE and (capacity is None or capacity.gpus):
+        return _sharing(resources, capacity)
     if capacity is None:
         return f"{wanted}, on the cluster"
     fitting = fitting_workers(resources, capacity)
     fit = f"{fitting or 'none'} {'fits' if fitting < 2 else 'fit'}"
     has = f"{count(capacity.cpus, 'core')}, {count(capacity.gpus, 'GPU')}"
     return f"{wanted}; {fit} on this machine ({has})"
+
+
+def _sharing(resources: Resources, capacity: Capacity | None) -> str:
+    """The number of workers on a GPU, and the reason."""
+    rule = "one on each GPU at first, then as many as train more together"
+    if capacity is None:
+        return f"{rule}, on the cluster"
+    cores = int(capacity.cpus / capacity.gpus / resources.cpu)
+    most = max(1, min(MOST_ON_A_GPU, cores))
+    why = f"{count(capacity.cpus, 'core')} for {count(capacity.gpus, 'GPU')}"
+    return f"{rule}: at most {most} ({why})"
 
 
 def _parameter(parameter: Parameter) -> tuple[str, str, str]:

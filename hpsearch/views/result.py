@@ -170,7 +170,9 @@ def _limits_to_raise(
     connection: Connection, study: StudyHead, spec: StudySpec, row: TrialRow
 ) -> list[str]:
     """The options of `hpsearch resume` for limits that leave less than a full training takes."""
-    budget, gpus = spec.budget, spec.resources.stated_gpus or 1.0
+    budget, status = spec.budget, study_status(connection, study, ())
+    fewest = min((found["trials"] for found in status.sharing.values()), default=1)
+    gpus = spec.resources.stated_gpus or 1 / fewest
     gpu_s = AMPLE * row.gpu_seconds * budget.per_trial.total / row.resource
     held_s = gpu_s / gpus + START_S
     gpu_s += START_S * gpus
@@ -181,7 +183,7 @@ def _limits_to_raise(
         "cost": (cost, "--cost {}", 1.0),
     }
     options = []
-    for line in study_status(connection, study, ()).summary.budget:
+    for line in status.summary.budget:
         if line.most is None or line.name not in needs:
             continue
         needed, option, unit = needs[line.name]

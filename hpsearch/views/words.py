@@ -109,6 +109,27 @@ def by_device(status: StudyStatus) -> str | None:
     return ", ".join(parts)
 
 
+def sharing(status: StudyStatus) -> str | None:
+    """How many trials share a GPU, what they train together, and the price of an hour of one:
+    ``4 trials on each H100; 5,000 samples a second together; an hour of a trial costs 0.5 on
+    H100``; None where they share none."""
+    if not status.sharing:
+        return None
+    lines = []
+    for device, found in status.sharing.items():
+        sought = "" if found["is_settled"] else " so far"
+        lines.append(f"{count(found['trials'], 'trial')} on each {device}{sought}")
+    rates = [each.samples for each in status.running if each.samples is not None]
+    if rates:
+        lines.append(f"{sum(rates):,.0f} samples a second together")
+    budget = status.summary.head.budget
+    for device, found in status.sharing.items():
+        price = None if budget is None else budget.price_of(device)
+        if price is not None:
+            lines.append(f"an hour of a trial costs {number(price / found['trials'])} on {device}")
+    return "; ".join(lines)
+
+
 def luck(place: Ranked[TrialRow]) -> str:
     """The part that luck may have in the value that a trial is ranked by."""
     again = place.again
@@ -184,7 +205,7 @@ def in_detail(result: StudyResult, status: StudyStatus) -> dict[str, str]:
         facts |= {"others": rivals(result), "gain": gain(result)}
         if best.trial.violation > 0:
             facts["limits"] = f"exceeded by {best.trial.violation:.1%}; no trial keeps them all"
-    facts |= {"cost": _cost(status), "by device": by_device(status)}
+    facts |= {"cost": _cost(status), "by device": by_device(status), "GPUs": sharing(status)}
     facts["rungs"] = caveat(result.trust, unknown=False)
     return {name: text for name, text in facts.items() if text is not None}
 

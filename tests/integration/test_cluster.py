@@ -342,3 +342,24 @@ def test_a_study_waits_no_longer_once_an_autoscaler_is_heard_of(alone, config, m
             executor = made.result()
         assert executor._slots, "a worker's room is the demand"
         executor.close()
+
+
+def test_slots_share_a_gpu_as_many_as_the_driver_says(nodes: Cluster, config: WorkerConfig) -> None:
+    """On a logical GPU: torch finds none here, and the task needs none."""
+    nodes.add_node(num_cpus=2, num_gpus=1)
+    resources = Resources(workers="auto", cpu=0.5, gpu="share")
+    with cluster(nodes.address, resources):
+        executor = RayExecutor(config, resources)
+        (up,) = [e for e in wait_for(executor, of(ev.SlotUp)) if isinstance(e, ev.SlotUp)]
+        assert (up.gpus, up.most) == (1.0, 4), "each takes half a core of two"
+        executor.launch(ev.Launch(0, 1, up.slot, {}, 1, 4.0, share=1.0))
+        executor.fill(ev.Fill(up.device, 3))
+        more = [e for e in wait_for(executor, of(ev.SlotUp, 2)) if isinstance(e, ev.SlotUp)]
+        assert {each.card for each in more} == {up.card}
+        executor.launch(ev.Launch(1, 1, more[0].slot, {}, 1, 4.0, share=1 / 3))
+        executor.launch(ev.Launch(2, 1, more[1].slot, {}, 1, 4.0, share=1 / 3))
+        executor.fill(ev.Fill(up.device, 2))
+        gone = wait_for(executor, of(ev.SlotDown))
+        (stopped,) = [event for event in gone if isinstance(event, ev.Stopped)]
+        assert stopped.why == RETIRED, "it goes on elsewhere, and costs no attempt"
+        executor.close()

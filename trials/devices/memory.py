@@ -99,14 +99,13 @@ def peak_bytes(device: torch.device) -> int:
 def keep_to_share(device: str, share: float) -> None:
     """Keep this process to its share (above 0) of a GPU's memory, once torch is imported."""
     torch = sys.modules.get("torch")
-    if torch is None or not device.startswith("cuda") or share >= 1:
+    share = min(share, 1.0)
+    if torch is None or not device.startswith("cuda") or _shares.get(device, 1.0) == share:
         return
     if not torch.cuda.is_available():
-        return
-    if _shares.get(device) == share:
-        return
+        return  # Ray calls it a GPU, and torch cannot use it
     total = _total_bytes(torch.device(device))
-    fraction = entitled(total, share) / total
+    fraction = entitled(total, share) / total if share < 1 else 1.0
     torch.cuda.set_per_process_memory_fraction(fraction, device)
     _shares[device] = share
 

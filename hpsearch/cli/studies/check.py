@@ -23,7 +23,7 @@ from hpsearch.errors import StoreUnreachable, StudyNotFound, UserError
 from hpsearch.running.checkpoint_folders import checkpoint_root
 from hpsearch.running.creation import warm_start
 from hpsearch.running.executors.cluster.address import refuse_unreachable
-from hpsearch.running.rehearsal import first_trial, sharing
+from hpsearch.running.rehearsal import first_trial
 from hpsearch.running.rehearsal.first_step import rehearse
 from hpsearch.running.tracking.processes import refuse_missing
 from hpsearch.store.connecting.database import Database
@@ -54,8 +54,6 @@ def check_study(study: Path, storage: str, address: str | None) -> None:
     exists = _check_storage(storage, spec)
     if address is not None:
         refuse_unreachable(address)
-    resources = sharing.resolved(spec, spec.resources, address, note)
-    spec = spec.model_copy(update={"resources": resources})
     has_gpu = spec.resources.gpu != 0 and _finds_gpu(spec, address)
     device = "cuda:0" if has_gpu else "cpu"
     measured: dict[str, float] = {}

@@ -21,7 +21,6 @@ from hpsearch.running.checkpoint_folders import folder_of, folder_of_new
 from hpsearch.running.creation.study import create_study, spec_of
 from hpsearch.running.driver.loop import Driver, watched_by
 from hpsearch.running.executors.cluster.address import refuse_unreachable
-from hpsearch.running.rehearsal import sharing
 from hpsearch.running.slurm.queue import command_of
 from hpsearch.running.study_run import on_ray
 from hpsearch.running.study_run.ownership import refuse_if_held
@@ -84,7 +83,6 @@ def run_study(study: Path, options: RunOptions, *, resume: bool = False) -> None
         store.refuse_read_only()
         earlier = earlier_studies(store, spec)
         resources = _resources(options, spec)
-        spec = sharing.charged_by(resources, spec)
         study_run = on_ray.StudyRun(spec, home, resources, options.address, known_good, spec.track)
         take_up = partial(create_study, store, spec, home.folder, home.mark.uid, earlier)
         _drive(store, study_run, take_up, options, len(known_good))
@@ -132,7 +130,6 @@ def resume_study(
             note(f"to continue it, raise a limit: hpsearch resume {name} --trials N")
             return
         resources, trackers = _resources(options, spec), _installed(spec)
-        spec = sharing.charged_by(resources, spec)
         address = options.address
         study_run = on_ray.StudyRun(spec, home, resources, address, known_good, trackers, finish)
         further = len(study.enqueued) + len(known_good)
@@ -174,12 +171,10 @@ def _runs_elsewhere(store: Store, name: str) -> bool:
 
 
 def _resources(options: RunOptions, spec: StudySpec) -> Resources:
-    """The study file's resources, with the workers and the priority that the command line gives,
-    and the share of a GPU that was measured."""
+    """The study file's resources, with the workers and the priority that the command line gives."""
     given = {"workers": worker_count(options.workers), "priority": options.priority}
     update = {name: value for name, value in given.items() if value is not None}
-    resources = spec.resources.model_copy(update=update)
-    return sharing.resolved(spec, resources, options.address, note)
+    return spec.resources.model_copy(update=update)
 
 
 def _drive(

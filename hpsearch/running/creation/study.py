@@ -6,16 +6,22 @@ import subprocess
 import time
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
-from hpsearch.domain.facts import EarlierStudy
+import sqlalchemy as sa
+
+from hpsearch.domain.facts import SHARING, EarlierStudy
 from hpsearch.domain.history import History
 from hpsearch.domain.records import Environment, StudyRecord
 from hpsearch.errors import StudyExists
 from hpsearch.running.checkpoint_folders import new_uid
+from hpsearch.store.schema import STUDY
 from hpsearch.store.store import Store
+from hpsearch.store.study_texts import content_of
 from hpsearch.study_file.levels import step_scale
 from hpsearch.study_file.models import StudySpec
 from hpsearch.study_file.reading import parse
+from hpsearch.study_file.types import SHARE
 from trials.descriptions.builtin import BUILT_IN
 from trials.descriptions.command import COMMAND, line_of
 from trials.running.arithmetic import versions_of
@@ -32,6 +38,8 @@ RECORDED_PACKAGES = (
 )
 
 CHUNK_BYTES = 1 << 20
+
+LIKE = 20  # latest studies that are looked through for one that is like a new one
 
 GIT_S = 10  # how long git may take to name a revision
 
@@ -62,6 +70,7 @@ def create_study(
         step_scale=step_scale(spec),
         uid=uid or new_uid(),
         warm_start=list(earlier),
+        system_attrs=_sharing_of_like(store, spec),
     )
     try:
         return History(store.create_study(record))
@@ -69,6 +78,23 @@ def create_study(
         what = f"study {spec.study} is already in {store.display_url}"
         hint = f"continue it with: hpsearch resume {spec.study} - or give the new one another name"
         raise StudyExists(what, hint) from error
+
+
+def _sharing_of_like(store: Store, spec: StudySpec) -> dict[str, Any]:
+    """How many trials share a GPU in the latest study with the same task, settings and space, as a
+    system attribute; empty where nothing is known."""
+    if spec.resources.gpu != SHARE:
+        return {}
+    found = sa.cast(STUDY.system_attrs, sa.Text).contains(f'"{SHARING}"')
+    latest = sa.select(STUDY.spec, STUDY.system_attrs).order_by(STUDY.id.desc()).limit(LIKE)
+    same_place = STUDY.base == str(spec.base.absolute())
+    own = content_of(spec.text)
+    with store.reading() as connection:
+        for text, attrs in connection.execute(latest.where(found, same_place)):
+            content = content_of(text)
+            if all(content.get(key) == own.get(key) for key in ("task", "settings", "space")):
+                return {SHARING: attrs[SHARING]}
+    return {}
 
 
 def spec_of(record: StudyRecord) -> StudySpec:

@@ -79,6 +79,9 @@ class Executor(Protocol):
     def avoid(self, order: ev.Avoid) -> None:
         """Run nothing on a node for a while; what runs there goes on."""
 
+    def fill(self, order: ev.Fill) -> None:
+        """Hold so many slots on each shared GPU of a type, as far as they have room."""
+
     def poll(self, timeout_s: float) -> list[ev.Event]:
         """The events in the order they happened; waits up to `timeout_s` for the first one."""
 
@@ -108,7 +111,7 @@ def due_of(study: Study) -> float | None:
     """The time at which the study must decide even if nothing happens: an attempt needs more budget
     then, or must stop. None if there is no such time."""
     running = (live for live in study.running.values() if live.stopping is None)
-    return study.spending.due((live.attempt, live.slot.gpus) for live in running)
+    return study.spending.due((live.attempt, live.gpus) for live in running)
 
 
 class Driver:
@@ -276,3 +279,5 @@ class Driver:
                     executor.stop(command)
                 case ev.Avoid():
                     executor.avoid(command)
+                case ev.Fill():
+                    executor.fill(command)

@@ -45,6 +45,9 @@ class AwaitedExecutor:
     def avoid(self, order: ev.Avoid) -> None:
         self._orders.append(partial(self._executor.avoid, order))
 
+    def fill(self, order: ev.Fill) -> None:
+        self._orders.append(partial(self._executor.fill, order))
+
     def recorded(self, trial: int, attempt: int, resource: float) -> None:
         self._orders.append(partial(self._executor.recorded, trial, attempt, resource))
 

@@ -4,7 +4,8 @@ A group waits in Ray's queue until a node has the resources of a worker, and is 
 autoscaler starts nodes for. A study that counts its workers itself (`workers: auto`) takes what is
 free, and queues for more only while it has nothing, or where an autoscaler would bring a node and
 every worker is busy: so several studies share a cluster. Of the workers that have nothing to do it
-keeps one, whose next work is the sign that there may be more.
+keeps one, whose next work is the sign that there may be more. With `gpu: share`, a group is a whole
+GPU, and takes as many slots as the driver says.
 
 Each actor is polled again once the driver is done with the events of the poll before; a poll that
 returns without events is a sign of life. Prepared data is made once by a Ray task and shared
@@ -44,7 +45,7 @@ from hpsearch.running.executors.ray_slot import (
     RaySlot,
     WorkerActor,
 )
-from hpsearch.running.executors.shares import SETTLE_S, Shares
+from hpsearch.running.executors.shares import ALL, SETTLE_S, Shares
 from hpsearch.running.executors.slot_needs import SlotNeeds
 from hpsearch.running.executors.worker import Answer, GpuFault, LogPart, ReplaceWorker
 from hpsearch.running.executors.worker_config import WorkerConfig
@@ -97,6 +98,7 @@ class RayExecutor:
         self._free_since = math.inf
         """Since when there was room for one more worker, by the monotonic clock."""
         self._slots: dict[str, RaySlot] = {}
+        self._fill: dict[str, int] = {}  # the slots of each shared GPU, by its type
         self._slot_names: dict[AttemptKey, str] = {}  # the slot of each attempt that runs
         self._groups = PlacementGroups(self._head, self._needs.takes, resources.processes)
         self._made = 0
@@ -116,7 +118,7 @@ class RayExecutor:
         self._follow_cluster()
 
     def _remote(self, kind: type, groups: dict[str, int]) -> Any:
-        cpus, gpus = self._resources.cpu, self._needs.gpus
+        cpus, gpus = self._resources.cpu, self._needs.gpus / self._needs.most
         options = {"max_restarts": 0, "concurrency_groups": groups}
         return ray.remote(num_cpus=cpus, num_gpus=gpus, **options)(kind)
 
@@ -156,6 +158,13 @@ class RayExecutor:
         text = "node %s is set aside for %.0f s: trials fail there, and not on other nodes"
         log.warning(text, order.node, order.seconds)
         self._head.avoided[order.place] = time.monotonic() + order.seconds
+
+    def fill(self, order: ev.Fill) -> None:
+        """Hold so many slots on each shared GPU of a type, as far as they have room."""
+        if order.slots != self._fill.get(order.device, 1):
+            log.info("%d trials at once on each %s now", order.slots, order.device)
+        self._fill[order.device] = order.slots
+        self._followed = 0.0
 
     def recorded(self, trial: int, attempt: int, resource: float) -> None:
         """Note that reports are in the database, for the next poll to carry."""
@@ -231,14 +240,16 @@ class RayExecutor:
         slot.ready = slot.placed = True
         slot.free_since = time.monotonic()
         self._head.awaited.pop(name, None)
-        slot.processes = hello.processes
+        slot.processes, slot.device = hello.processes, hello.device
         if hello.faults:
             return self._refuse(name, hello.faults)
         numbers = ", ".join(str(each.number) for each in hello.processes)
         where = f"{hello.address} ({hello.device}, process {numbers})"
         log.info("worker %s is ready on %s", name, where)
         place = hello.processes[0].node
-        return [ev.SlotUp(name, hello.address, hello.device, self.gpus, place)]
+        card = slot.card if self._needs.shares_gpus else ""
+        most = self._needs.most
+        return [ev.SlotUp(name, hello.address, hello.device, self.gpus, place, card, most)]
 
     def _refuse(self, name: str, faults: Mapping[str, str]) -> list[ev.Event]:
         """Leave the nodes of a slot whose GPUs torch cannot use."""
@@ -289,7 +300,7 @@ class RayExecutor:
         if slot.ready and stays and not slot.given_back:
             self._start_worker(slot.group)
         else:
-            self._groups.leave(slot.group)
+            self._leave(slot)
         if not slot.ready:
             self._count_false_start(name, why)
             return []
@@ -359,8 +370,10 @@ class RayExecutor:
         for name in waiting[more:] if more < 0 else ():
             if now - self._slots[name].asked > SETTLE_S:
                 self._withdraw(name)
+        if self._needs.shares_gpus:
+            self._fill_gpus(now)
         still = [slot for slot in self._slots.values() if not slot.placed]
-        is_short = isinstance(self._resources.workers, int) or len(still) == len(self._slots)
+        is_short = self._is_fixed or len(still) == len(self._slots)
         since = min((slot.asked for slot in still), default=now)
         self._needs.note_waiting(is_short=is_short and now - since > SETTLE_S)
         return self._give_back_idle(now)
@@ -380,12 +393,41 @@ class RayExecutor:
     def _share(self, free: int, now: float) -> None:
         """Tell other studies what this one holds, and let one worker go that is theirs: it saves,
         and its trial continues on another one."""
-        placed = [slot for slot in self._slots.values() if slot.placed]
-        slot = self._shares.slot_of_others(placed, free, now)
-        if slot is not None:
-            slot.given_back = True
-            log.info("a worker goes to another study on the cluster, which has less than its share")
-            slot.actor.retire.remote()
+        by_group = {slot.card: slot for slot in self._slots.values() if slot.placed}
+        slot = self._shares.slot_of_others(list(by_group.values()), free, now)
+        if slot is None:
+            return
+        log.info("a worker goes to another study on the cluster, which has less than its share")
+        for each in self._slots.values():
+            if each.card == slot.card:
+                each.give_back()
+
+    def _fill_gpus(self, now: float) -> None:
+        """Start and give back slots of shared GPUs, to as many as there should be on each. None is
+        started while one has nothing to do."""
+        has_work = not any(slot.is_idle(now, SETTLE_S) for slot in self._slots.values())
+        by_group: dict[str, list[RaySlot]] = {}
+        for slot in self._slots.values():
+            if not slot.given_back:
+                by_group.setdefault(slot.card, []).append(slot)
+        for slots in by_group.values():
+            device = next((slot.device for slot in slots if slot.ready), None)
+            more = 0 if device is None else self._fill.get(device, 1) - len(slots)
+            for _ in range(min(more, self._limit - len(self._slots)) if has_work else 0):
+                self._start_worker(slots[0].group)
+            for slot in slots[more:] if more < 0 else ():
+                slot.give_back()
+
+    @property
+    def _is_fixed(self) -> bool:
+        """True if the study waits until it has the stated number of workers, each with its own
+        group."""
+        return isinstance(self._resources.workers, int) and not self._needs.shares_gpus
+
+    @property
+    def _limit(self) -> int:
+        workers = self._resources.workers
+        return workers if isinstance(workers, int) else ALL
 
     def _without_place(self, now: float) -> list[str]:
         """The slots whose group has no place on a node yet, in the order of Ray's queue."""
@@ -405,8 +447,8 @@ class RayExecutor:
         spare = self._shares.spare(free, now)
         if spare is not None and spare >= 0 and len(self._slots) > waiting:
             return -waiting  # what is free is another study's
-        if isinstance(self._resources.workers, int):
-            return self._resources.workers - len(self._slots)
+        if self._is_fixed:
+            return self._limit - len(self._slots)
         has_place = len(self._slots) > waiting
         if free <= waiting:
             self._free_since = math.inf
@@ -416,7 +458,7 @@ class RayExecutor:
                 free = waiting
         is_busy = all(slot.attempts for slot in self._slots.values() if slot.placed)
         queues = not has_place or (self._needs.has_autoscaler and is_busy)
-        return max(free, int(queues)) - waiting
+        return min(max(free, int(queues)) - waiting, self._limit - len(self._slots))
 
     def _start_worker(self, group: PlacementGroup | None = None) -> None:
         count = self._resources.processes
@@ -442,7 +484,12 @@ class RayExecutor:
         slot = self._slots.pop(name)
         self._head.awaited.pop(name, None)
         slot.kill()
-        self._groups.leave(slot.group)
+        self._leave(slot)
+
+    def _leave(self, slot: RaySlot) -> None:
+        """Leave the group of a slot that is gone, unless others are in it."""
+        if all(each.card != slot.card for each in self._slots.values()):
+            self._groups.leave(slot.group)
 
     def close(self) -> None:
         """End all workers. A head that has just died is not waited for: Ray would wait for it, and

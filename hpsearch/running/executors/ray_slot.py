@@ -130,6 +130,7 @@ class RaySlot:
     given_back: bool = False  # true if its room goes to another study once it has saved
     free_since: float = 0.0  # since when it has no attempt, by the monotonic clock
     processes: list[Process] = field(default_factory=list)
+    device: str = ""  # the type of its device, once it is ready
     attempts: dict[AttemptKey, float | None] = field(default_factory=dict)
     """The attempts it was given. For an attempt that was told to stop: when it must have stopped,
     by the monotonic clock."""
@@ -163,6 +164,16 @@ class RaySlot:
     def nodes(self) -> set[str]:
         """The ids of its nodes; empty before it is ready."""
         return {process.node for process in self.processes}
+
+    @property
+    def card(self) -> str:
+        """The id of its placement group: that of its GPU, where slots share GPUs."""
+        return str(self.group.id.hex())
+
+    def give_back(self) -> None:
+        """Let it save what it trains, and end, without another in its place."""
+        self.given_back = True
+        self.actor.retire.remote()
 
     def kill(self) -> None:
         """End all its actors. Those that have ended are not affected."""

@@ -1,4 +1,7 @@
-"""The resources that one slot takes of a Ray cluster, and the slots that have room."""
+"""The resources that one slot takes of a Ray cluster, and the slots that have room.
+
+Where slots share GPUs, what is reserved is a whole GPU, with cores for all slots that it may have.
+"""
 
 import json
 import logging
@@ -10,10 +13,12 @@ from ray._raylet import GcsClient  # type: ignore[attr-defined]  # its stub lack
 from ray.core.generated.autoscaler_pb2 import GetClusterStatusReply
 from ray.experimental.internal_kv import _internal_kv_get
 
+from hpsearch.domain.facts import MOST_ON_A_GPU
 from hpsearch.errors import Unreachable, UserError
 from hpsearch.running.executors.cluster.ray_cluster import HeadNode
 from hpsearch.running.executors.shares import ALL, ClusterPart
 from hpsearch.study_file.models import Resources
+from hpsearch.study_file.types import SHARE
 from trials.devices.gpu import ON_CPUS
 
 _STATUS_OF_OLDER = b"__autoscaling_status"
@@ -40,6 +45,9 @@ class SlotNeeds:
         head.await_node(unless=has_autoscaler)  # which is heard of some seconds after its head
         self.has_autoscaler = has_autoscaler()
         self.gpus = self._gpus_a_slot(resources, head)
+        self.shares_gpus = resources.gpu == SHARE and self.gpus > 0
+        self.most = self._most_on_a_gpu(resources, head) if self.shares_gpus else 1
+        self._cpu *= self.most
         self.takes = {"CPU": self._cpu, "GPU": self.gpus}
         unit, each = ("GPU", self.gpus) if self.gpus else ("CPU", self._cpu)
         wants = resources.workers if isinstance(resources.workers, int) else ALL
@@ -108,6 +116,14 @@ class SlotNeeds:
                 "set resources.gpu in the study file: 1 to wait for one, or 0 to train on CPUs",
             )
         return 1.0
+
+    def _most_on_a_gpu(self, resources: Resources, head: HeadNode) -> int:
+        """The slots that may share a GPU, by the cores beside each and the number of workers."""
+        most = resources.workers if isinstance(resources.workers, int) else MOST_ON_A_GPU
+        for node in head.staying:
+            if gpus := node.resources.get("GPU"):
+                most = min(most, int(node.resources.get("CPU", 0.0) / gpus / resources.cpu))
+        return max(1, min(most, MOST_ON_A_GPU))
 
     def _bring_gpu(self) -> bool:
         log.warning("no node has a GPU yet: asking the autoscaler for one (resources.gpu is auto)")

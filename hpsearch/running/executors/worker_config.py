@@ -71,10 +71,10 @@ class WorkerState:
         self._task: Task | None = None
         self._data: dict[str, Any] = {}
 
-    def make_ready(self) -> None:
+    def make_ready(self, order: ev.Launch) -> None:
         """Build the task, unless it is there, and keep to the share of the device."""
         _ = self.task
-        keep_to_share(self.device, self._share)
+        keep_to_share(self.device, self._share if order.share is None else order.share)
 
     @property
     def task(self) -> Task:

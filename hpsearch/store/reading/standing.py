@@ -4,12 +4,12 @@ import enum
 import math
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from sqlalchemy import Connection, Text, and_, func, literal, select
 
-from hpsearch.domain.facts import DecisionKind, Role
+from hpsearch.domain.facts import SHARING, DecisionKind, GpuSharing, Role
 from hpsearch.domain.lifecycle import State
 from hpsearch.domain.records import Attempt, Decision, Request, StudyState, Trial
 from hpsearch.search.ranking.selection import Ranked
@@ -25,6 +25,7 @@ from hpsearch.store.schema import (
     DECISION,
     ENVIRONMENT,
     LIVE_ATTEMPT,
+    STUDY,
     TRIAL,
     attempts,
     special,
@@ -35,6 +36,7 @@ from hpsearch.store.schema import (
 TIMED = 1_000
 """The trials that the time left is estimated from: of more, evenly spaced ones, with all that are
 open now and all that were not drawn by the sampler. Also the attempts that tell of idle slots."""
+SAMPLES = "samples_per_second"
 GPU_USE = "gpu_utilization"  # the metric that says in which share of time a trial's GPU had work
 
 
@@ -117,6 +119,7 @@ class RunningAttempt:
     gpu: float | None = None
     """The share of time in which its GPU had work, by its latest report; None without a GPU."""
     verdict: str | None = None  # what was decided of its trial last, in words
+    samples: float | None = None  # that it trains a second; None if it does not report that
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,6 +150,8 @@ class StudyStatus:
     """The slot, start and end of the latest attempts of the driver that works on it."""
     aside: Sequence[Decision] = ()  # the latest that set a node aside, while a driver works on it
     devices: Sequence[DeviceLine] = ()
+    sharing: Mapping[str, GpuSharing] = field(default_factory=dict)
+    """For each type of GPU that trials share, how many do."""
 
     def idle_share(self, now: float) -> float | None:
         """The share of their time for which the slots of its driver waited; None without one."""
@@ -201,7 +206,14 @@ def study_status(
         held=_held(connection, study),
         aside=recent_decisions(connection, study, {DecisionKind.ASIDE}, 1) if study.driver else (),
         devices=_devices(connection, study),
+        sharing=sharing_of(connection, study.id),
     )
+
+
+def sharing_of(connection: Connection, study_id: int) -> dict[str, GpuSharing]:
+    """For each type of GPU that a study's trials share, how many do."""
+    attrs = connection.scalar(select(STUDY.system_attrs).where(STUDY.id == study_id))
+    return dict((attrs or {}).get(SHARING, {}))
 
 
 def _devices(connection: Connection, study: StudyHead) -> list[DeviceLine]:
@@ -251,7 +263,7 @@ def _time_left(connection: Connection, summary: StudySummary) -> TimeLeft | None
     in_order = select(*columns).where(which).order_by(TRIAL.number)
     found = {row.number: Trial(params={}, **row._mapping) for row in connection.execute(in_order)}
     wanted = ("trial", "number", "worker", "started", "ended", "start_resource", "gpu_seconds")
-    more = ("start_up_seconds", "device", "slowest_pace")
+    more = ("start_up_seconds", "device", "slowest_pace", "gpus")
     columns = [ATTEMPT[name] for name in (*wanted, *more)]
     same = (ATTEMPT.study_id == TRIAL.study_id) & (ATTEMPT.trial == TRIAL.number)
     of_these = select(*columns).join_from(trials, attempts, same).where(which)
@@ -346,7 +358,9 @@ def _running(connection: Connection, study: StudyHead) -> list[RunningAttempt]:
     for row in connection.execute(live):
         cells = dict(row._mapping)
         metrics = cells.pop("metrics") or {}
-        running.append(RunningAttempt(**cells, gpu=metrics.get(GPU_USE)))
+        running.append(
+            RunningAttempt(**cells, gpu=metrics.get(GPU_USE), samples=metrics.get(SAMPLES))
+        )
     return running
 
 

@@ -95,6 +95,8 @@ def study_facts(of: StudyStatus, now: float) -> dict[str, str]:
         facts["compute time"] += f" (and {duration(of.reserved_gpu_seconds)} reserved)"
     if devices := words.by_device(of):
         facts["by device"] = devices
+    if shared := words.sharing(of):
+        facts["GPUs"] = shared
     if of.trials_per_hour is not None:
         facts["speed"] = pace(of, now)
     idle = of.idle_share(now)

@@ -44,6 +44,9 @@ class LocalExecutor:
     def avoid(self, order: ev.Avoid) -> None:
         """There is one node only."""
 
+    def fill(self, order: ev.Fill) -> None:
+        """Its slots share no GPU."""
+
     def recorded(self, trial: int, attempt: int, resource: float) -> None:
         """Say that reports are in the database."""
         worker = self._on.get((trial, attempt))

@@ -177,6 +177,19 @@ def test_a_command_starts_its_processes_itself():
     assert "a trial of command is trained by one process here; let the command start them" in found
 
 
+def test_a_gpu_is_shared_by_trials_of_every_kind_but_those_that_are_asked_for():
+    def file_of(task):
+        return yaml.safe_dump(
+            {**yaml.safe_load(GOOD), "task": task, "settings": {}, "resources": {"gpu": "share"}}
+        )
+
+    refused = "the program that asks for trials puts them on GPUs; write the share of each"
+    assert refused in "\n".join(problems_of(file_of({"kind": "ask"})))
+    for task in ({"kind": "command", "run": "train.sh"}, {"kind": "own:train"}):
+        others = "\n".join(problems_of(file_of(task).replace("seed: 7", "seed: -1")))
+        assert "resources.gpu" not in others
+
+
 def test_one_mistake_is_one_problem():
     single = """\
 unknown nested key; choices twice, and more; number as text; step with log; duration; base 60; \

@@ -131,7 +131,7 @@ class Execution:
 
     def _trained(self, given: Any) -> Ending:
         try:
-            self._state.make_ready()
+            self._state.make_ready(self._order)
             params, began = self._settle_arithmetic()
             self._began(began)
             self._runner = self._start(params, given)

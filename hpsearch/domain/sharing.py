@@ -1,0 +1,134 @@
+"""How many trials share a GPU: as many as train the most together, found while they train.
+
+Where `resources.gpu` is `share`, a slot names its card. The cards of one type begin with one slot
+each. While all slots of a card are busy, twice as many are tried, and stay if they train `GROWTH`
+more together; then numbers between. A trial that runs out of memory on a shared card takes one slot
+back. The number is kept with the study, and studies like it begin with that.
+
+Trials differ in speed, so numbers of slots are compared by the same trials as far as possible: the
+logarithm of a speed is that of its trial plus the effect of the number, by least squares, where
+trials' own speeds vary by `SPREAD`, and those of one trial by `NOISE`.
+"""
+
+import math
+from collections import Counter, defaultdict
+from collections.abc import Generator
+
+import numpy as np
+
+from hpsearch.domain.facts import GpuSharing
+
+GROWTH = 0.06
+"""The part by which twice as many trials must train more together."""
+BASELINE = 4  # speeds of each trial on a card before more are tried
+ENOUGH = 8  # speeds of each trial, after which the better number is taken even if it is not clear
+SPREAD, NOISE = 0.5, 0.1  # standard deviations of logarithms of speeds
+
+
+class Sharing:
+    """The number of slots on cards of one type.
+
+    Args:
+        most: Slots that a card has room for.
+        known: What earlier drivers of the study have found; None for nothing.
+    """
+
+    def __init__(self, most: int, known: GpuSharing | None = None) -> None:
+        self.best = 1 if known is None else min(known["trials"], most)
+        self._most = most if known is None else min(known["most"], most)
+        self._speeds: defaultdict[int, list[tuple[int, float]]] = defaultdict(list)
+        """For each trial, numbers of slots and the logarithm of its speed."""
+        self._counts: Counter[int] = Counter()  # speeds by the number of slots
+        self._search = self._numbers()
+        self._tried: int | None = None
+        if known is None or not known["is_settled"]:
+            self._tried = next(self._search, None)
+
+    @property
+    def trials(self) -> int:
+        """The slots that each card should have now."""
+        has_baseline = self._counts[self.best] >= BASELINE * self.best
+        return self._tried if self._tried is not None and has_baseline else self.best
+
+    @property
+    def known(self) -> GpuSharing:
+        """The facts to be kept with the study."""
+        return GpuSharing(trials=self.best, most=self._most, is_settled=self._tried is None)
+
+    def learn(self, slots: int, trial: int, speed: float) -> None:
+        """Learn from the speed of a trial, by a report, on a card with so many busy slots."""
+        if self._tried is None or speed <= 0:
+            return
+        if self._counts[slots] < ENOUGH * slots:
+            self._speeds[trial].append((slots, math.log(speed)))
+            self._counts[slots] += 1
+        while self._tried is not None and self.trials == self._tried:
+            pays = self._pays(self._tried)
+            if pays is None:
+                return
+            self._answer(pays=pays)
+
+    def ran_short(self, slots: int) -> None:
+        """Never try so many slots again: a trial ran out of memory."""
+        self._most = min(self._most, max(1, slots - 1))
+        self.best = min(self.best, self._most)
+        while self._tried is not None and self._tried > self._most:
+            self._answer(pays=False)
+
+    def _numbers(self) -> Generator[int, bool, None]:
+        """Numbers of slots to try; each is answered by whether it pays, against the best so far."""
+        while self.best < self._most:
+            above = min(2 * self.best, self._most)
+            if not (yield above):
+                break
+        step = self.best // 2
+        while step >= max(1, self.best // 8):
+            below = self.best - step
+            is_less = below > 0 and (yield below)
+            above = self.best + step
+            if not is_less and above <= self._most:
+                yield above
+            step //= 2
+
+    def _answer(self, *, pays: bool) -> None:
+        tried = self._tried
+        assert tried is not None
+        if pays:
+            self.best = min(tried, self._most)
+        elif tried > self.best:
+            self._most = min(self._most, tried - 1)
+        try:
+            self._tried = self._search.send(pays)
+        except StopIteration:
+            self._tried = None
+
+    def _pays(self, slots: int) -> bool | None:
+        """True if so many slots train more than the best number, by enough; None if it is not clear
+        yet."""
+        if self._counts[slots] < slots:
+            return None
+        gain, deviation = self._gain(slots)
+        needed = max(0.0, math.log1p(GROWTH) * math.log2(slots / self.best))
+        is_clear = abs(gain - needed) > 2 * deviation or self._counts[slots] >= ENOUGH * slots
+        return gain > needed if is_clear else None
+
+    def _gain(self, slots: int) -> tuple[float, float]:
+        """The logarithm of what so many slots train, over the best number, and its standard
+        deviation."""
+        at = {number: place for place, number in enumerate(self._counts)}
+        weights, sums = np.zeros((len(at), len(at))), np.zeros(len(at))
+        for speeds in self._speeds.values():
+            # What the trial's own speed leaves of its part in the normal equations.
+            counts, totals = np.zeros(len(at)), np.zeros(len(at))
+            for number, speed in speeds:
+                counts[at[number]] += 1
+                totals[at[number]] += speed
+            own = counts / (len(speeds) + NOISE**2 / SPREAD**2)
+            weights += np.diag(counts) - np.outer(counts, own)
+            sums += totals - own * totals.sum()
+        covariance = np.linalg.inv(weights)
+        effects = covariance @ sums
+        a, b = at[slots], at[self.best]
+        variance = covariance[a, a] + covariance[b, b] - 2 * covariance[a, b]
+        gain = effects[a] - effects[b] + math.log(slots / self.best)
+        return float(gain), NOISE * math.sqrt(max(0.0, variance))

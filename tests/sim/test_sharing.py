@@ -1,0 +1,172 @@
+"""Studies on simulated GPUs that trials share, of which the curve of throughput and memory is
+known."""
+
+import random
+import statistics
+
+import pytest
+
+from hpsearch.brain.ledger import Spending
+from hpsearch.domain.facts import SHARING
+from hpsearch.domain.lifecycle import State
+from hpsearch.domain.records import Outcome
+from hpsearch.domain.sharing import Sharing
+from support.studies.shared_cards import MOST, Curve, on_shared_cards
+from support.studies.small import Simulation, search_by
+
+
+def saturating(half: float) -> Curve:
+    """The speed of trials on a card that `half` of them fill to a half."""
+    return lambda trials: 1000 * trials / (1 + trials / half)
+
+
+def worse_past(most: int) -> Curve:
+    return lambda trials: 1000.0 * (trials if trials <= most else most * most / trials)
+
+
+def full_at(most: int) -> Curve:
+    return lambda trials: 1000.0 * trials if trials <= most else None
+
+
+CURVES = [saturating(1), saturating(3), saturating(30)]
+CURVES += [worse_past(most) for most in (1, 2, 3, 6, 7, 12)]
+CURVES += [full_at(most) for most in (1, 2, 3, 5, 11, 16)]
+
+
+def found(simulation: Simulation) -> dict[str, object]:
+    known = simulation.history.study.system_attrs.get(SHARING, {})
+    return dict(known.get("GPU", {"trials": 1, "is_settled": False}))
+
+
+def trials_at_once(simulation: Simulation) -> int:
+    return int(found(simulation)["trials"])  # type: ignore[call-overload]
+
+
+def best_of(curve: Curve) -> float:
+    return max(curve(trials) or 0.0 for trials in range(1, MOST + 1))
+
+
+def comes_close(curve: Curve, pruner: str, trials: int) -> bool:
+    budget = {"trials": trials, "per_trial": {"epochs": 9}}
+    simulation = on_shared_cards(curve, search=search_by(pruner=pruner), budget=budget).run()
+    assert not [trial for trial in simulation.history.trials if trial.state is State.FAILED]
+    return (curve(trials_at_once(simulation)) or 0.0) >= 0.9 * best_of(curve)
+
+
+@pytest.mark.parametrize("curve", [saturating(3), worse_past(3), full_at(5)])
+def test_the_driver_comes_within_a_tenth_of_the_best_of_the_card(curve: Curve) -> None:
+    assert comes_close(curve, "none", 60)
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("curve", CURVES)
+def test_it_does_so_where_trials_pause_at_every_rung(curve: Curve) -> None:
+    assert comes_close(curve, "promotion", 200)
+
+
+@pytest.mark.parametrize("curve", CURVES)
+def test_speeds_lead_within_a_tenth_of_the_best(curve: Curve) -> None:
+    assert (curve(settled(curve, 10, random.Random(1), noise=0.0)) or 0.0) >= 0.9 * best_of(curve)
+
+
+@pytest.mark.parametrize("reports", [10, 1])
+@pytest.mark.parametrize("curve", [saturating(3), worse_past(6), full_at(5)])
+def test_noisy_speeds_do_too_but_for_a_few(curve: Curve, reports: int) -> None:
+    """Of trials that report ten times, and of short ones that report once."""
+    ends = [curve(settled(curve, reports, random.Random(seed))) or 0.0 for seed in range(5)]
+    assert statistics.median(ends) >= 0.9 * best_of(curve)
+    assert min(ends) >= 0.75 * best_of(curve)
+
+
+def settled(curve: Curve, reports: int, rng: random.Random, noise: float = 0.05) -> int:
+    """The number of trials at once that is found on one card, where configurations differ in speed,
+    and each speed has noise."""
+    sharing, trial = Sharing(MOST), 0
+    running: list[tuple[int, float, int]] = []  # trial, its own speed, reports that are left
+    while not sharing.known["is_settled"]:
+        slots = sharing.trials
+        together = curve(slots)
+        if together is None:
+            sharing.ran_short(slots)
+            continue
+        running = running[:slots]
+        while len(running) < slots:
+            trial += 1
+            running.append((trial, rng.lognormvariate(0, 0.3), reports))
+        for number, own, _ in running:
+            sharing.learn(slots, number, together / slots * own * rng.lognormvariate(0, noise))
+        running = [(number, own, left - 1) for number, own, left in running if left > 1]
+    return sharing.best
+
+
+def test_slots_double_while_that_pays_and_then_numbers_between_are_tried() -> None:
+    simulation = on_shared_cards(worse_past(3))
+    steps: list[int] = []
+    while not found(simulation)["is_settled"]:
+        simulation.tick()
+        slots = len(simulation.study.slots)
+        if slots not in steps[-1:]:
+            steps.append(slots)
+    assert steps[:4] == [1, 2, 4, 8]
+    assert steps[-1] == 3
+
+
+def test_each_attempt_is_charged_by_the_share_with_which_it_began_also_after_a_crash() -> None:
+    simulation = on_shared_cards(saturating(3))
+    while len(simulation.study.slots) < 4 or not simulation.study.running:
+        simulation.tick()
+    history, now = simulation.history, simulation.executor.now
+    shares = {
+        (each.trial, each.number): each.gpus for trial in history.trials for each in trial.attempts
+    }
+    assert {1.0, 0.5} < set(shares.values())
+    live = [each.attempt for each in simulation.study.running.values()]
+    assert len({each.gpus for each in live}) > 1, "those that began before keep their share"
+    again = on_shared_cards(saturating(3), history=history)
+    again.study.begin(now + 10.0, now)
+    for each in live:
+        assert each.gpu_seconds == pytest.approx((now - each.started) * each.gpus)
+        assert each.gpus == shares[each.trial, each.number]
+    assert Spending(again.study.spec.budget, history).ledger.spent == pytest.approx(
+        sum(each.gpu_seconds for trial in history.trials for each in trial.attempts)
+    )
+
+
+def test_the_budget_is_kept_while_slots_come_and_go() -> None:
+    budget = {"gpu_hours": 0.6, "per_trial": {"epochs": 9}}
+    simulation = on_shared_cards(worse_past(3), budget=budget)
+    ledger = simulation.study.spending.ledger
+    while not simulation.study.finished:
+        simulation.tick()
+        assert ledger.spent + sum(ledger.reserved.values()) <= 2160.0 * (1 + 1e-9)
+    assert ledger.spent > 1500.0
+
+
+def test_a_later_driver_begins_with_the_number_that_was_found() -> None:
+    simulation = on_shared_cards(worse_past(3))
+    while not found(simulation)["is_settled"]:
+        simulation.tick()
+    simulation.study.abandon(simulation.executor.now)
+    again = on_shared_cards(worse_past(3), history=simulation.history)
+    again.executor.now = simulation.executor.now
+    again.study.begin(again.executor.now)
+    seen = set()
+    for _ in range(40):
+        again.tick()
+        seen.add(len(again.study.slots))
+    assert max(seen) == 3
+
+
+def test_memory_that_is_short_costs_an_attempt_and_a_slot_and_the_trial_goes_on() -> None:
+    budget = {"trials": 40, "per_trial": {"epochs": 9}}
+    simulation = on_shared_cards(full_at(2), search=search_by(), budget=budget).run()
+    short = [
+        each
+        for trial in simulation.history.trials
+        for each in trial.attempts
+        if each.outcome is Outcome.LOST
+    ]
+    assert short
+    assert all("it shared its GPU: at most" in str(each.note) for each in short)
+    assert trials_at_once(simulation) == 2
+    assert all(trial.state is State.COMPLETE for trial in simulation.history.trials)
