@@ -384,7 +384,8 @@ def test_ranks_leave_out_what_the_first_one_leaves_out(tmp_path):
 # -------------------------------------------------------------------------------- in the loop
 
 
-SLOWLY = {"batch_size": 16, "learning_rate": 0.01}
+SLOWLY = {"batch_size": 16, "learning_rate": 1.0, "schedule": "constant"}
+"""So fast that the best report is the fourth of six."""
 
 
 def slowly(tmp_path, monkeypatch, name, resume_from=None):
@@ -400,7 +401,8 @@ def test_a_run_without_time_for_saves_ends_with_its_best_and_its_last(tmp_path, 
     assert [report.checkpoint.name for report in reports] == 5 * ["step-1"] + ["step-6"]
     assert [report.saved_at for report in reports] == [1, 1, 1, 1, 1, 6]
     best = min(reports, key=lambda report: report.metrics["loss"])
-    assert run.best.name == reports[-1].best.name == f"step-{best.step}"
+    assert best is reports[3]
+    assert run.best.name == reports[-1].best.name == "step-4"
     run.close()
 
 
@@ -415,17 +417,18 @@ def test_a_run_that_dies_with_its_best_in_memory_comes_to_the_same_results(tmp_p
     assert again.position.step == 1
     rest = [item for item in again if item]
     assert [item.metrics["loss"] for item in rest] == [item.metrics["loss"] for item in whole[1:]]
-    assert rest[-1].best.name == whole[-1].best.name
+    assert rest[-1].best.name == whole[-1].best.name == "step-4"
     again.close()
 
 
-@pytest.mark.parametrize("items", [7, 8])  # to step 4, or to the report of it
+@pytest.mark.parametrize("items", [7, 8, 9])  # to step 4, its report, or step 5
 def test_a_run_that_is_stopped_goes_on_from_where_it_stopped(tmp_path, monkeypatch, items):
     whole = [item for item in slowly(tmp_path, monkeypatch, "whole") if item]
     run = slowly(tmp_path, monkeypatch, "run")
     reports = [item for _, item in zip(range(items), run, strict=False) if item]
     saved = run.save()
-    assert saved.name == "step-4"
+    assert saved.name == f"step-{(items + 1) // 2}"
+    assert (run.best.name == "step-4") == (items > 7)
     run.close()
     again = slowly(tmp_path, monkeypatch, "run", saved)
     rest = [item.metrics["loss"] for item in again if item]
