@@ -1,4 +1,4 @@
-"""Saving a run, in the foreground or in the background.
+"""Saving a run, in the foreground or in the background, and no more often than it is worth.
 
 While saving is cheap, the training thread writes a checkpoint itself. If the last save took more
 than 1% of the time between two saves, training only waits for a copy of all tensors in host memory,
@@ -6,9 +6,14 @@ and a background thread writes the checkpoint from that copy: with AdamW in fp32
 trained weight, and 4 more with `ema`. At most one save is in flight: the next one waits for it, and
 raises its error.
 
-A report names the newest whole checkpoint. That may be the checkpoint of the report before, so that
-a lost worker costs at most one more interval. `join`, and the last report of a run, wait for the
-save in flight.
+A run spends at most 5% of its time on saves that nothing needs yet, so the more runs share a slow
+storage, the more rarely each of them saves. A save that comes sooner is left out. If it is the best
+so far, its copy is kept in memory instead, until a better one replaces it, the time has come, or
+the run is joined or closed.
+
+A report names the newest whole checkpoint, which may be that of an earlier report. A lost worker
+therefore costs at most forty times what a save takes, and two intervals between reports. `join`,
+and the last report of a run, wait for all saves.
 """
 
 from __future__ import annotations
@@ -17,7 +22,8 @@ import logging
 import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -35,21 +41,43 @@ log = logging.getLogger(__name__)
 
 SHARE = 0.01
 """The share of the time that training may wait for its checkpoints."""
+WRITING = 0.05
+"""The share of the time in which a run writes checkpoints that nothing needs yet."""
 WORTH_S = 0.05
-"""A shorter save stays in the foreground: exact reports are worth more."""
+"""A shorter save is never left out and stays in the foreground: exact reports are worth more."""
 
 
 @dataclass(frozen=True)
 class Content:
-    """The content of a checkpoint, which is the run's own."""
+    """The content of a checkpoint, which is the run's own until it is copied."""
 
     weights: Weights
     state: Mapping[str, Any]
+    is_copy: bool = False
 
     def copied(self) -> Content:
-        """A copy in host memory."""
+        """A copy in host memory, of which one is enough."""
+        if self.is_copy:
+            return self
         weights, state = host_copy((self.weights, self.state))
-        return Content(weights, state)
+        return Content(weights, state, is_copy=True)
+
+
+@dataclass(frozen=True)
+class _Save:
+    """One save.
+
+    Args:
+        level: The level of the last report before it.
+    """
+
+    content: Content
+    label: Label
+    level: float
+
+    def copied(self) -> _Save:
+        """This save, from a copy in host memory."""
+        return replace(self, content=self.content.copied())
 
 
 class RunSaves:
@@ -81,8 +109,9 @@ class RunSaves:
         self._cost_s = 0.0
         self._pool: ThreadPoolExecutor | None = None
         self._flight: Future[Path | str] | None = None
-        self._newest: Path | str | None = None
         self._flight_level: float | None = None
+        self._kept: _Save | None = None
+        self._newest: Path | str | None = None
         self.newest_level: float | None = None
         """The level of the last report before the newest whole checkpoint; None before the first
         checkpoint."""
@@ -109,40 +138,81 @@ class RunSaves:
         return self._every_steps is not None and step % self._every_steps == 0
 
     def is_saved(self, position: Position) -> bool:
-        """True if the last save was of this position."""
+        """True if this position is written, being written or kept."""
         return self._saved == position
 
-    def save(self, position: Position, content: Callable[[], Content], best: bool) -> None:
+    def save(
+        self,
+        position: Position,
+        content: Callable[[], Content],
+        best: bool,
+        can_wait: bool = False,
+    ) -> None:
         """Save the run as it is now, in the background if that is worth it.
+
+        Args:
+            can_wait: Whether it may be kept or left out if the last save was a short time ago.
 
         Raises:
             OSError: This save, or the one in flight before it, could not be written.
         """
         stretch = stretch_of(self._setup, position.reported)
         label = Label(position.step, best, stretch, state=(STATE,))
-        self._group.once(lambda: self._begin(content(), label, position.reported))
-        self._saved = position
+        begin = partial(self._begin, content, label, position.reported, can_wait)
+        if self._group.once(begin):
+            self._saved = position
 
-    def _begin(self, content: Content, label: Label, level: float) -> None:
+    def _begin(
+        self, content: Callable[[], Content], label: Label, level: float, can_wait: bool
+    ) -> bool:
+        """Write or keep a save. Returns False if it is left out."""
+        if label.is_best:
+            self._kept = None  # which was the best until now
+        elif can_wait and self._is_early():
+            return False
+        elif self._wrote_kept() and can_wait:
+            return False
         self._landed()
+        save = _Save(content(), label, level)
+        if can_wait and self._is_early():
+            self._kept = save.copied()
+        else:
+            self._write_out(save)
+        return True
+
+    def _is_early(self) -> bool:
+        if self._flight is not None and not self._flight.done():
+            return True
+        passed_s = self._clock() - self._began
+        return self._cost_s > max(WRITING * passed_s, WORTH_S)
+
+    def _wrote_kept(self) -> bool:
+        """Begin to write the save that is kept, if there is one. Returns whether there was."""
+        kept, self._kept = self._kept, None
+        if kept is None:
+            return False
+        self._landed()
+        self._write_out(kept)
+        return True
+
+    def _write_out(self, save: _Save) -> None:
         before, now = self._began, self._clock()
         self._began = now
         allowed_s = max(SHARE * (now - before), WORTH_S)
         if self._cost_s <= allowed_s:
-            self._newest, self.newest_level = self._save(content, label), level
+            self._newest, self.newest_level = self._commit(save), save.level
             return
         if self._pool is None:
             self._pool = ThreadPoolExecutor(1, thread_name_prefix="checkpoints")
-        copy = content.copied()
-        self._flight = self._pool.submit(self._save, copy, label)
-        self._flight_level = level
+        self._flight = self._pool.submit(self._commit, save.copied())
+        self._flight_level = save.level
 
-    def _save(self, content: Content, label: Label) -> Path | str:
+    def _commit(self, save: _Save) -> Path | str:
         began = self._clock()
         with self._checkpoints.drafting() as draft:
-            self._write(draft, content.weights)
-            torch.save(dict(content.state), draft / STATE)
-        path = self._checkpoints.commit(draft, label)
+            self._write(draft, save.content.weights)
+            torch.save(dict(save.content.state), draft / STATE)
+        path = self._checkpoints.commit(draft, save.label)
         self._cost_s = self._clock() - began
         return path
 
@@ -152,6 +222,10 @@ class RunSaves:
             flight, self._flight = self._flight, None
             self._newest, self.newest_level = flight.result(), self._flight_level
         return self._newest
+
+    def _all_landed(self) -> Path | str | None:
+        self._wrote_kept()
+        return self._landed()
 
     def _whole(self) -> Path | str | None:
         """The newest whole checkpoint, without waiting; None before the first."""
@@ -174,12 +248,12 @@ class RunSaves:
         return whole, best
 
     def join(self, position: Position) -> Path | str | None:
-        """Wait for the save in flight, and return the newest checkpoint.
+        """Write what is kept, wait until it is whole, and return the newest checkpoint.
 
         Raises:
-            OSError: The save has failed.
+            OSError: A save has failed.
         """
-        whole = self._group.once(self._landed)
+        whole = self._group.once(self._all_landed)
         if whole is not None and self._group.first:
             self._checkpoints.reported(position.reported, whole)
         return whole
@@ -196,12 +270,11 @@ class RunSaves:
             self._checkpoints.recorded(resource)
 
     def close(self) -> None:
-        """Wait for the save in flight and end its thread. A failure is logged: the run is over."""
-        if self._pool is None:
-            return
-        self._pool.shutdown(wait=True)
-        self._pool = None
+        """Write what is kept, and end the thread. A failure is logged: the run is over."""
         try:
-            self._landed()
+            self._all_landed()
         except Exception as failure:  # noqa: BLE001 - a writer may raise anything in its thread
             log.warning("the last checkpoint could not be written: %s", failure)
+        if self._pool is not None:
+            self._pool.shutdown(wait=True)
+            self._pool = None

@@ -230,8 +230,8 @@ class TrainingRun:
         best = not measured_before and self._stopping.note(metrics[self._monitor])
         here = replace(self.position, reported=level)
         self.position = here
-        self._save(best)
         is_last = self.finished is not None
+        self._save(best, can_wait=not is_last)
         whole, best_whole = self._saves.named_by_report(level, is_last)
         saved_at = self._saves.newest_level
         return Report(level, metrics, here.step, here.seconds, whole, best_whole, saved_at)
@@ -301,10 +301,10 @@ class TrainingRun:
         """Remove checkpoints that only reports before the one at `resource` need."""
         self._saves.recorded(resource)
 
-    def _save(self, best: bool) -> None:
+    def _save(self, best: bool, can_wait: bool = False) -> None:
         self._telemetry.settle()
         self._sync_buffers()
-        self._saves.save(self.position, self._content, best)
+        self._saves.save(self.position, self._content, best, can_wait)
 
     def _sync_buffers(self) -> None:
         of_model = self._workload.model.buffers()
