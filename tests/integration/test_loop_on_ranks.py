@@ -236,9 +236,15 @@ def test_a_killed_rank_costs_one_attempt(lab: Lab, rank: int, forward: int) -> N
 @pytest.mark.parametrize(
     ("rank", "how", "text"),
     [
-        (0, "raises", "ValueError: this rank does not like its rows"),
         (1, "raises", "rank 1: ValueError: this rank does not like its rows"),
-        (1, "drifts", "the ranks do not train the same model any more"),
+        pytest.param(
+            *(0, "raises", "ValueError: this rank does not like its rows"),
+            marks=pytest.mark.thorough,
+        ),
+        pytest.param(
+            *(1, "drifts", "the ranks do not train the same model any more"),
+            marks=pytest.mark.thorough,
+        ),
     ],
 )
 def test_a_rank_that_fails_alone_fails_its_trial_at_once(
