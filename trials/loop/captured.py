@@ -351,7 +351,7 @@ def _demand_equal(plain: list[torch.Tensor], replayed: list[torch.Tensor], round
         norm = nn.utils.get_total_norm(expected)
         difference, size = torch.stack([off_by.float(), norm.float()]).tolist()
         tiny = torch.finfo(torch.float32).tiny
-        is_equal = difference <= rounding * size + tiny  # not where it is not a number
+        is_equal = difference <= rounding * size + tiny  # false for NaN too
         if math.isfinite(size) and not is_equal:
             what = "a loss" if whole.start == 0 else "a gradient"
             raise NotCapturableError(
