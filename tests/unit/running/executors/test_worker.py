@@ -93,7 +93,7 @@ def test_a_store_that_does_not_tell_sizes_fails_no_trial(tmp_path, monkeypatch):
     worker = launched(worker_of(tmp_path, f"memory://{uuid.uuid4().hex}"))
     finished = events_until(worker, ev.Finished)[-1]
     assert finished.checkpoint.endswith("epoch-4")
-    assert finished.held is None
+    assert finished.sizes is None
 
 
 def test_a_trial_whose_checkpoints_are_all_damaged_starts_afresh(tmp_path):
