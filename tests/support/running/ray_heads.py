@@ -6,7 +6,6 @@ import socket
 import subprocess
 import sys
 from pathlib import Path
-from urllib.request import Request, urlopen
 
 from support.patience import wait_until
 
@@ -42,17 +41,9 @@ class RayHead:
 
     def _takes_jobs(self) -> bool:
         """True once the job server and the agent of the node have begun."""
-        # Not by `ray job submit`, which takes seconds of computing for each try.
-        headers = {
-            "Authorization": f"Bearer {self.environment['RAY_AUTH_TOKEN']}",
-            "Content-Type": "application/json",
-        }
-        job = Request(f"{self.url}/api/jobs/", b'{"entrypoint": "true"}', headers)
-        try:
-            with urlopen(job, timeout=60):
-                return True
-        except OSError:
-            return False
+        command = [RAY, "job", "submit", "--address", self.url, "--no-wait", "--", "true"]
+        asked = subprocess.run(command, env=self.environment, capture_output=True, check=False)
+        return asked.returncode == 0
 
     def start(self, command: list[str]) -> None:
         """Start a node by a command, to which is added that it stays."""
