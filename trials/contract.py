@@ -73,9 +73,9 @@ class Ranks(Protocol):
     size: int
     """The number of ranks."""
 
-    def told(self, subject: str, decide: Callable[[], T]) -> T:
-        """The result of rank 0's `decide`, on all ranks, or its error. Others get it as JSON has
-        it, and a path as text."""
+    def broadcast(self, subject: str, decide: Callable[[], T]) -> T:
+        """The result of rank 0's `decide`, on all ranks, or its error. Others get it through JSON,
+        and a path as text."""
 
     def require_equal(self, what: str, value: object) -> None:
         """Raise a ValueError if a value is not the same here as on rank 0."""
@@ -185,7 +185,7 @@ Item = Report | Question | Note | None
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
+class CheckpointSizes:
     """The size of a trial's checkpoints on the disk, in bytes.
 
     Args:

@@ -170,7 +170,7 @@ class AskingSession:
             running = {beat.key for beat in transaction.beats}
             brain.join(transaction.now, transaction.last_seen or 0.0, running)
             self._brain = transaction.brain = brain
-        transaction.brain.worked(study.active_seconds + worked_s, transaction.now)
+        transaction.brain.note_time_worked(study.active_seconds + worked_s, transaction.now)
         transaction.active_s = study.active_seconds + worked_s
         transaction.end_lost_attempts()
 

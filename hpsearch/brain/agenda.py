@@ -9,7 +9,9 @@ A trial that was cut short comes first, in every phase. Then:
 - *confirming*: repeats of the leaders on fresh seeds (`confirmation`). The rest of a budget of time
   or money goes to the search again, or else to further repeats.
 
-`Headroom` says what is left of the budget. Work that does not fit into it stays where it is.
+`Headroom` says what is left of the budget. Work that does not fit into it stays where it is. A
+trial *completes* if it trains for its whole budget, and *continues* if it trains up to its next
+rung.
 """
 
 from collections import deque
@@ -83,7 +85,7 @@ class Agenda:
         """The number of trials, repeats left out."""
         self._queue: deque[int] = deque()
         self._total = self._spec.budget.per_trial.total
-        self._to_finish = [trial.number for trial in history.trials if trial.goes_on_alone]
+        self._continues_for = [trial.number for trial in history.trials if trial.goes_on_alone]
         """The trials that a finished study goes on for, and for nothing else."""
 
     def put_back(self, trial: Trial) -> None:
@@ -116,9 +118,9 @@ class Agenda:
         self._spec = spec
         self._confirmation.change_budget(spec.budget)
         if self._progress.phase is Phase.CONFIRMING:
-            self._wait_for_race(False)
+            self._return_to_search()
 
-    def headroom(self, slot: Slot, now: float, *, last_call: bool = False) -> Headroom:
+    def headroom(self, slot: Slot, now: float, *, search_is_idle: bool = False) -> Headroom:
         """The part of the budget for a slot, less what is kept back for repeats to come."""
         self._confirmation.refresh()
         spending = self._spending
@@ -128,51 +130,51 @@ class Agenda:
             slot.gpus,
             len(self._attempts.slots),
             slot.device,
-            kept=self._confirmation.to_come * spending.trial_total,
+            kept_back=self._confirmation.repeats_to_come * spending.trial_total,
             start_up=spending.start_ups.next(is_warm=slot.is_warm),
-            last_call=last_call,
+            search_is_idle=search_is_idle,
         )
 
     def reserve(self, running: CurrentAttempt, trial: Trial, stretch: float, now: float) -> bool:
         """Reserve what the next stretch of an attempt may cost; False, and nothing changed, if the
         budget does not allow it."""
-        room = self.headroom(running.slot, now).under_way()
-        room = self._confirmation.room_for(trial, room)
-        before_repeats = stretch if room.kept else 0.0
-        if not room.affords(stretch, trial) or not room.in_time(before_repeats, trial):
+        headroom = self.headroom(running.slot, now).under_way()
+        headroom = self._confirmation.headroom_for(trial, headroom)
+        before_repeats = stretch if headroom.kept_back else 0.0
+        if not headroom.affords(stretch, trial) or not headroom.in_time(before_repeats, trial):
             return False
-        return self._spending.reserve(running.attempt, room.cost(stretch, trial))
+        return self._spending.reserve(running.attempt, headroom.cost(stretch, trial))
 
-    def follow(self, room: Headroom) -> None:
+    def update_phase(self, headroom: Headroom) -> None:
         """Move between searching and finishing, by what is left of the budget."""
         if self._progress.phase in (Phase.SEARCHING, Phase.FINISHING):
-            has_more = self._has_more(room)
-            self._progress.move(Phase.SEARCHING if has_more else Phase.FINISHING)
+            has_new = self._has_new_trials(headroom)
+            self._progress.move(Phase.SEARCHING if has_new else Phase.FINISHING)
 
-    def next(self, room: Headroom, running: int) -> Work | None:
+    def next(self, headroom: Headroom, running: int) -> Work | None:
         """The next piece of work, if there is one and the budget allows it.
 
         While trials of the search run, `running` of them, the standings may still change.
         """
-        queued = self._from_queue(room)
+        queued = self._from_queue(headroom)
         if queued is not None:
             return queued
-        if self._to_finish:
+        if self._continues_for:
             return None
-        self.follow(room)
+        self.update_phase(headroom)
         match self._progress.phase:
             case Phase.SEARCHING:
-                return self._search(room)
+                return self._search(headroom)
             case Phase.FINISHING:
-                return self._finish(room, running)
+                return self._finish(headroom, running)
             case Phase.CONFIRMING:
-                return self._race(room)
+                return self._race(headroom)
         return None
 
-    def why_empty(self) -> str:
-        """The reason why `next` has nothing to hand out though nothing runs."""
-        if self._to_finish and not self._queue:
-            return f"trial {self._to_finish[-1]} was asked for, and has ended"
+    def why_no_work(self) -> str:
+        """The reason why `next` finds no work though nothing runs."""
+        if self._continues_for and not self._queue:
+            return f"trial {self._continues_for[-1]} was asked for, and has ended"
         if self._queue or not self._all_tried:
             return "the budget left is too small for another trial"
         if not self._trials_used:
@@ -195,7 +197,7 @@ class Agenda:
         most = self._spec.budget.trials
         return most is not None and self._searched >= most
 
-    def _has_more(self, room: Headroom) -> bool:
+    def _has_new_trials(self, headroom: Headroom) -> bool:
         """True if new trials are to come.
 
         What runs may give back some of what was reserved for it, so what does not fit now may fit
@@ -203,46 +205,48 @@ class Agenda:
         """
         if self._all_tried:
             return False
-        if room.last_call and not room.can_start(self._searcher.first_stretch):
+        if headroom.search_is_idle and not headroom.can_start(self._searcher.first_stretch):
             return False
-        if room.reaches(self._searcher.last_rung):
+        if headroom.reaches(self._searcher.last_rung):
             return True
-        return self._none_ends(room) and room.reaches(self._searcher.first_stretch)
+        return self._none_completes(headroom) and headroom.reaches(self._searcher.first_stretch)
 
-    def _none_ends(self, room: Headroom) -> bool:
-        if room.reaches(self._total):
+    def _none_completes(self, headroom: Headroom) -> bool:
+        if headroom.reaches(self._total):
             return False
         history = self._history
         if history.states[State.COMPLETE]:
             return False
-        return not any(self._may_end(history.trials[number], room) for number in history.open)
+        return not any(
+            self._may_complete(history.trials[number], headroom) for number in history.open
+        )
 
-    def _may_end(self, trial: Trial, room: Headroom) -> bool:
+    def _may_complete(self, trial: Trial, headroom: Headroom) -> bool:
         distance = self._total - trial.trains_from
         if trial.state is State.RUNNING:
-            return room.under_way().in_time(distance, trial)
-        return room.reaches(distance, trial)
+            return headroom.under_way().in_time(distance, trial)
+        return headroom.reaches(distance, trial)
 
-    def _can_finish(self, trial: Trial, room: Headroom) -> bool:
-        room = self._confirmation.room_for(trial, room)
-        if not room.reaches(self._total - trial.trains_from, trial):
+    def _can_complete(self, trial: Trial, headroom: Headroom) -> bool:
+        headroom = self._confirmation.headroom_for(trial, headroom)
+        if not headroom.reaches(self._total - trial.trains_from, trial):
             return False
-        return not room.last_call or self._can_go_on(trial, room)
+        return not headroom.search_is_idle or self._can_continue(trial, headroom)
 
-    def _can_go_on(self, trial: Trial, room: Headroom) -> bool:
+    def _can_continue(self, trial: Trial, headroom: Headroom) -> bool:
         """True if a trial can train until it is judged, or where none can be trained in full, until
         it reports."""
-        room = self._confirmation.room_for(trial, room)
+        headroom = self._confirmation.headroom_for(trial, headroom)
         stretch = self._searcher.stretch(trial)
-        least = self._searcher.next_report(trial) if self._none_ends(room) else stretch
-        return room.affords(stretch, trial) and room.in_time(least, trial)
+        least = self._searcher.next_report(trial) if self._none_completes(headroom) else stretch
+        return headroom.affords(stretch, trial) and headroom.in_time(least, trial)
 
     # ---------------------------------------------------------------------------- the kinds of work
 
-    def _from_queue(self, room: Headroom) -> Work | None:
+    def _from_queue(self, headroom: Headroom) -> Work | None:
         for number in self._queue:
             trial = self._history.trials[number]
-            if not self._can_go_on(trial, room):
+            if not self._can_continue(trial, headroom):
                 continue
             self._queue.remove(number)
             if not trial.attempts:
@@ -255,70 +259,74 @@ class Agenda:
             return Work(trial, DecisionKind.RETRY, why)
         return None
 
-    def _search(self, room: Headroom) -> Work | None:
-        promotion = _promoted(self._searcher.promotion(self._able(room)))
-        if promotion is None and not room.reaches(self._total):
+    def _search(self, headroom: Headroom) -> Work | None:
+        promotion = _promoted(self._searcher.promotion(self._promotable(headroom)))
+        if promotion is None and not headroom.reaches(self._total):
             # Where no new one can be trained in full, one that can only be trained further will do.
-            promotion = self._likeliest(room) or _promoted(
-                self._searcher.likeliest_to_win(lambda trial: self._can_go_on(trial, room))
+            promotion = self._likeliest_to_win(headroom) or _promoted(
+                self._searcher.likeliest_to_win(lambda trial: self._can_continue(trial, headroom))
             )
         if promotion is not None:
-            return promotion if self._can_go_on(promotion.trial, room) else None
-        can_start = room.can_start(self._searcher.first_stretch)
-        return self._new_trial(room.now) if can_start else None
+            return promotion if self._can_continue(promotion.trial, headroom) else None
+        can_start = headroom.can_start(self._searcher.first_stretch)
+        return self._new_trial(headroom.now) if can_start else None
 
-    def _finish(self, room: Headroom, running: int) -> Work | None:
-        promotion = self._likeliest(room)
+    def _finish(self, headroom: Headroom, running: int) -> Work | None:
+        promotion = self._likeliest_to_win(headroom)
         if promotion is not None:
-            return promotion if self._can_go_on(promotion.trial, room) else None
+            return promotion if self._can_continue(promotion.trial, headroom) else None
         if self._spec.search.confirm is None:
             return None
         if running == 0:
-            self._wait_for_race(True)
-            return self._race(room)
-        leader = self._confirmation.early_repeat(running)
+            self._begin_confirming()
+            return self._race(headroom)
+        leader = self._confirmation.early_leader(running)
         if leader is None:
             return None
-        self._confirmation.note(begun=False)
-        return self._repeat(room, leader)
+        self._confirmation.record(search_waits=False)
+        return self._repeat(headroom, leader)
 
-    def _race(self, room: Headroom) -> Work | None:
-        due = self._repeat(room, self._confirmation.leader_to_repeat())
-        if due is not None or not room.is_limited:
+    def _race(self, headroom: Headroom) -> Work | None:
+        due = self._repeat(headroom, self._confirmation.next_leader())
+        if due is not None or not headroom.is_limited:
             return due
-        more = self._more_search(room)
+        more = self._more_search(headroom)
         if more is not None:
-            self._wait_for_race(False)
+            self._return_to_search()
             return more
-        for leader in self._confirmation.further_repeats():
-            further = self._repeat(room, leader)
+        for leader in self._confirmation.further_leaders():
+            further = self._repeat(headroom, leader)
             if further is not None:
                 return further
         return None
 
-    def _wait_for_race(self, waits: bool) -> None:
-        self._progress.move(Phase.CONFIRMING if waits else Phase.SEARCHING)
-        self._confirmation.note(begun=waits)
+    def _begin_confirming(self) -> None:
+        self._progress.move(Phase.CONFIRMING)
+        self._confirmation.record(search_waits=True)
 
-    def _more_search(self, room: Headroom) -> Work | None:
+    def _return_to_search(self) -> None:
+        self._progress.move(Phase.SEARCHING)
+        self._confirmation.record(search_waits=False)
+
+    def _more_search(self, headroom: Headroom) -> Work | None:
         """A paused trial that can still be trained in full, or a new one; None if less is left than
         that takes, with the repeats of one that leads."""
-        promotion = self._likeliest(room)
-        if promotion is not None and self._can_go_on(promotion.trial, room):
+        promotion = self._likeliest_to_win(headroom)
+        if promotion is not None and self._can_continue(promotion.trial, headroom):
             return promotion
-        may_end = not self._all_tried and room.reaches(self._total)
-        can_start = may_end and room.can_start(self._searcher.first_stretch)
-        return self._new_trial(room.now) if can_start else None
+        may_complete = not self._all_tried and headroom.reaches(self._total)
+        can_start = may_complete and headroom.can_start(self._searcher.first_stretch)
+        return self._new_trial(headroom.now) if can_start else None
 
-    def _likeliest(self, room: Headroom) -> Work | None:
-        return _promoted(self._searcher.likeliest_to_win(self._able(room)))
+    def _likeliest_to_win(self, headroom: Headroom) -> Work | None:
+        return _promoted(self._searcher.likeliest_to_win(self._promotable(headroom)))
 
-    def _able(self, room: Headroom) -> Callable[[Trial], bool]:
+    def _promotable(self, headroom: Headroom) -> Callable[[Trial], bool]:
         """A test of a paused trial: if it can still be trained in full, or where none can,
         further."""
-        if self._none_ends(room):
-            return lambda trial: self._can_go_on(trial, room)
-        return lambda trial: self._can_finish(trial, room)
+        if self._none_completes(headroom):
+            return lambda trial: self._can_continue(trial, headroom)
+        return lambda trial: self._can_complete(trial, headroom)
 
     def _new_trial(self, now: float) -> Work:
         if self._begun < len(self._first):
@@ -335,11 +343,11 @@ class Agenda:
         self._searcher.proposals.propose(trial, params)
         return trial
 
-    def _repeat(self, room: Headroom, leader: Trial | None) -> Work | None:
-        if leader is None or not room.without_reserve().can_start(self._total, leader):
+    def _repeat(self, headroom: Headroom, leader: Trial | None) -> Work | None:
+        if leader is None or not headroom.including_kept_back().can_start(self._total, leader):
             return None
         number = leader.number
-        trial = self._add(room.now, Role.CONFIRM)
+        trial = self._add(headroom.now, Role.CONFIRM)
         trial.repeats = number
         trial.params = dict(leader.params)
         trial.distributions = dict(leader.distributions)

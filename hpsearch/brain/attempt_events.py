@@ -74,9 +74,9 @@ class AttemptEvents:
             text = f"{divergence}, after finite values"
             self._stop_as_failed(running, trial, ErrorKind.DIVERGED, text, now)
             return
-        self.agenda.follow(self.agenda.headroom(running.slot, now))
+        self.agenda.update_phase(self.agenda.headroom(running.slot, now))
         assessment = self.searcher.assess(trial, report, self.progress.phase)
-        self.log.value(trial, assessment.worth)
+        self.log.update_value(trial, assessment.worth)
         self.progress.reported(trial)
         if report.resource >= self.spec.budget.per_trial.total:
             return
@@ -90,10 +90,10 @@ class AttemptEvents:
         saved_at = event.saved_at
         if saved_at is None and is_new:
             saved_at = event.resource
-        self.log.saved(trial, event.checkpoint, saved_at)
+        self.log.note_checkpoint(trial, event.checkpoint, saved_at)
         if is_new:
             self.progress.saved()
-        self.log.keep(trial, event.best, event.held)
+        self.log.keep_checkpoints(trial, event.best, event.sizes)
 
     def _continue(
         self, running: CurrentAttempt, trial: Trial, assessment: Assessment, now: float
@@ -120,7 +120,7 @@ class AttemptEvents:
         judgement = assessment.judgement
         state = State.PAUSED if judgement.verdict is Verdict.PAUSE else State.PRUNED
         self._conclude(running, trial, state, judgement.why, now, judgement.against)
-        self.log.keep(trial, event.best, event.held)
+        self.log.keep_checkpoints(trial, event.best, event.sizes)
         if event.resource >= running.until:
             # The worker waits for a command, so its slot is free as soon as it has this one.
             self.attempts.leave_slot(running.key)
@@ -160,7 +160,7 @@ class AttemptEvents:
                 what = f"budget used, and then: {why}"
                 self._conclude(running, trial, State.COMPLETE, what, now)
                 running.attempt.note = why
-                self.log.keep(trial, None, None)
+                self.log.keep_checkpoints(trial, None, None)
             case ev.Stopped():
                 self._stopped(running, trial, event, now)
             case ev.Failed(kind=ErrorKind.DISK_FULL):
@@ -169,7 +169,7 @@ class AttemptEvents:
                 self._requeue(trial)
                 self.progress.disk_full(event.text, now)
             case ev.Failed(kind=ErrorKind.OUT_OF_MEMORY):
-                self._ran_short(running, trial, event, now)
+                self._out_of_memory(running, trial, event, now)
             case ev.Failed():
                 self._fail(running, trial, event.kind, event.text, now)
             case ev.Lost():
@@ -185,7 +185,7 @@ class AttemptEvents:
             return
         state = State.PRUNED if event.pruned else State.COMPLETE
         self._conclude(running, trial, state, event.why, now)
-        self.log.keep(trial, event.checkpoint, event.held)
+        self.log.keep_checkpoints(trial, event.checkpoint, event.sizes)
 
     def _stopped(
         self, running: CurrentAttempt, trial: Trial, event: ev.Stopped, now: float
@@ -193,8 +193,8 @@ class AttemptEvents:
         """Put a trial back into the queue. An attempt that nobody asked to stop, and that leaves
         its trial where it began, counts as lost: the next one may end in the same way."""
         is_new = event.checkpoint not in (None, trial.checkpoint)
-        self.log.saved(trial, event.checkpoint, running.resource if is_new else None)
-        self.log.keep(trial, event.best, event.held)
+        self.log.note_checkpoint(trial, event.checkpoint, running.resource if is_new else None)
+        self.log.keep_checkpoints(trial, event.best, event.sizes)
         is_asked = running.stopping is not None or self.progress.phase is Phase.INTERRUPTED
         has_gained = is_new or (trial.checkpoint_resource or 0.0) > running.attempt.start_resource
         if event.signalled and not is_asked and not has_gained:
@@ -216,7 +216,7 @@ class AttemptEvents:
         self.attempts.end(running, Outcome(state.value), now)
         self.log.move(trial, state, ended=now if state.terminal else None)
         if state is State.COMPLETE:
-            self.log.ends(trial)
+            self.log.expect_last_value(trial)
 
     def _lost(self, running: CurrentAttempt, trial: Trial, why: str, now: float) -> None:
         self.attempts.end(running, Outcome.LOST, now, why)
@@ -231,12 +231,12 @@ class AttemptEvents:
         self.log.decide(trial, DecisionKind.RETRY, why, now)
         self._requeue(trial)
 
-    def _ran_short(
+    def _out_of_memory(
         self, running: CurrentAttempt, trial: Trial, event: ev.Failed, now: float
     ) -> None:
         """Fail a trial that ran out of memory; beside others on its GPU, let it begin again where
         fewer share one, as often as it may be lost."""
-        note = self.attempts.takes_slot_back(running)
+        note = self.attempts.share_with_fewer(running)
         lost = sum(attempt.outcome is Outcome.LOST for attempt in trial.attempts)
         if note is None or lost >= self.spec.resources.retries:
             self._fail(running, trial, event.kind, event.text, now)
@@ -276,7 +276,7 @@ class AttemptEvents:
         self.log.decide(trial, DecisionKind.FAIL, f"{kind}: {text}", now)
         trial.error_kind = kind
         trial.error_text = text
-        self.log.expects(trial, None, None)
+        self.log.note_expected(trial, None, None)
         self.log.move(trial, State.FAILED, ended=now)
         self.progress.failed(kind, text)
 

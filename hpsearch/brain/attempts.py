@@ -203,14 +203,14 @@ class Attempts:
         if is_first or has_changed or speed is None or any(each.holds is None for each in beside):
             return
         sharing = self._sharing[slot.device]
-        told = sharing.trials, sharing.known
+        known_before = sharing.trials, sharing.known
         sharing.learn(len(beside), running.attempt.trial, speed)
-        if told != (sharing.trials, sharing.known):
+        if known_before != (sharing.trials, sharing.known):
             self._fill(slot.device)
 
-    def takes_slot_back(self, running: CurrentAttempt) -> str | None:
-        """Hold a slot less on each card, as a trial ran out of memory beside others, and say so;
-        None if it was alone on its card, or shares none."""
+    def share_with_fewer(self, running: CurrentAttempt) -> str | None:
+        """Let one trial fewer share each GPU of this type, as one ran out of memory beside others.
+        Returns a note on that; None if it had its GPU to itself."""
         beside = len(self._beside(running.slot)) if running.slot.card else 1
         if beside == 1 and running.gpus == 1:
             return None
@@ -362,7 +362,7 @@ class NodeHealth:
         return {slot.place for slot in self._attempts.slots.values()}
 
 
-def last_on_record(history: History) -> float:
+def latest_time_on_record(history: History) -> float:
     """The latest time on record; 0 if there is none."""
     times = [0.0]
     for trial in history.trials:

@@ -75,10 +75,10 @@ class Confirmation:
         race = self._history.study.race
         return race is not None and race.given == self._given and race.begun
 
-    def note(self, begun: bool) -> None:
+    def record(self, *, search_waits: bool) -> None:
         """Record if the search waits for the race, for the next driver."""
         study = self._history.study
-        race = Race(self._given, self._first, begun)
+        race = Race(self._given, self._first, search_waits)
         if study.race != race:
             study.race = race
             self._history.touch_study()
@@ -108,12 +108,12 @@ class Confirmation:
         return Contenders([*leading, *repeats], self._direction, firsts)
 
     @property
-    def runs(self) -> int:
+    def promised_repeats(self) -> int:
         """The number of repeats promised; with a budget of trials alone, a study takes no more."""
         return self._top * self._seeds
 
     @property
-    def to_come(self) -> int:
+    def repeats_to_come(self) -> int:
         """The number of repeats for which a part of the budget is kept back: those that the leaders
         still miss, and those of one more that the search may find. 0 before a trial that is worth
         repeating is complete."""
@@ -125,20 +125,20 @@ class Confirmation:
         out = self._out(repeats)
         numbers = [leader.number for leader in leaders if leader.number not in out]
         missing = sum(max(0, self._seeds - given[number]) for number in numbers)
-        return min(self.runs, missing + self._seeds)
+        return min(self.promised_repeats, missing + self._seeds)
 
-    def room_for(self, trial: Trial, room: Headroom) -> Headroom:
+    def headroom_for(self, trial: Trial, headroom: Headroom) -> Headroom:
         """The part of the budget for a trial: also what is kept back, if the trial is a repeat, is
         wanted in full, or leads and is not complete. The repeats would otherwise go to others that
         are behind it."""
-        if not room.kept:
-            return room
+        if not headroom.kept_back:
+            return headroom
         is_wanted = trial.role is Role.CONFIRM or IN_FULL in trial.system_attrs
         if is_wanted or self._contenders.leads(trial):
-            return room.without_reserve()
-        return room
+            return headroom.including_kept_back()
+        return headroom
 
-    def early_repeat(self, running: int) -> Trial | None:
+    def early_leader(self, running: int) -> Trial | None:
         """The leader that a repeat may go to while so many trials of the search still run.
 
         Every second one of them is assumed to rank before the last of the leaders. None if no
@@ -156,7 +156,7 @@ class Confirmation:
                 return leader
         return None
 
-    def leader_to_repeat(self) -> Trial | None:
+    def next_leader(self) -> Trial | None:
         """The leader that the next repeat goes to; None if the race is decided, has used what is
         promised, or waits for what runs."""
         racing = self._racing()
@@ -178,7 +178,7 @@ class Confirmation:
             return None
         return following
 
-    def further_repeats(self) -> list[Trial]:
+    def further_leaders(self) -> list[Trial]:
         """The leaders that the rest of a budget may go to, beyond what is promised, those with the
         fewest repeats first. There are none if the budget is a number of trials."""
         if not self._limited:
@@ -200,7 +200,7 @@ class Confirmation:
             for each in self._repeats()
             if each.repeats in numbers or each.number >= self._first
         ]
-        return len(counting) >= self.runs
+        return len(counting) >= self.promised_repeats
 
     def _racing(self) -> list[Trial]:
         leaders = self._contenders.leaders(self._top)

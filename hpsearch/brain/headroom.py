@@ -13,7 +13,7 @@ from typing import Self
 from hpsearch.brain.ledger import MARGIN, Spending, StartUp, gpu_share
 from hpsearch.domain.records import Trial
 
-MOST_KEPT = 1 / 3
+MOST_KEPT_BACK = 1 / 3
 """The largest share of a budget that is kept back for repeats, which need a search before them."""
 
 
@@ -26,20 +26,19 @@ class Headroom:
     gpus: float
     slots: int
     device: str | None = None  # the type of the slot's device; None for any
-    kept: float = 0.0  # resource to keep back: of the repeats that are to confirm the winners
+    kept_back: float = 0.0  # resource to keep back: of the repeats that are to confirm the winners
     start_up: StartUp = field(default_factory=StartUp)  # the start-up of an attempt on the slot
     begins: bool = True  # true for a new attempt, which has its start-up before it
-    last_call: bool = False
-    """True if none of the search ran before slots were given work just now: nothing will be given
-    back of what is reserved."""
+    search_is_idle: bool = False
+    """True if no trial of the search runs, so that none will give back what it has reserved."""
 
     def under_way(self) -> Self:
         """The same for an attempt that trains already."""
         return replace(self, begins=False)
 
-    def without_reserve(self) -> Self:
-        """The same for what the rest was kept back for."""
-        return replace(self, kept=0.0)
+    def including_kept_back(self) -> Self:
+        """The same with nothing kept back: for a repeat, or a trial that leads."""
+        return replace(self, kept_back=0.0)
 
     @property
     def is_limited(self) -> bool:
@@ -54,7 +53,7 @@ class Headroom:
     def affords(self, stretch: float, trial: Trial | None = None) -> bool:
         """True if the worst case of a further stretch of training can be reserved now."""
         left = self.spending.ledger.left(self.device)
-        return left is None or 0 < left >= self.cost(stretch, trial) + self._kept_gpu_seconds()
+        return left is None or 0 < left >= self.cost(stretch, trial) + self._kept_back_gpu_seconds()
 
     def cost(self, stretch: float, trial: Trial | None = None) -> float:
         """The most GPU-seconds that a further stretch of training may take."""
@@ -69,7 +68,7 @@ class Headroom:
         left = self.spending.ledger.left(self.device)
         if left is not None:
             expected = self._expected_s(distance, pace) * gpu_share(self.gpus)
-            free = left - self._kept_gpu_seconds()
+            free = left - self._kept_back_gpu_seconds()
             if expected > free:
                 return False
         return self.in_time(distance, trial)
@@ -80,7 +79,7 @@ class Headroom:
             return True
         pace = self._pace(trial) or 0.0
         left_s = self.spending.time.left(self.now)
-        return self._expected_s(distance, pace) <= left_s - self._kept_seconds()
+        return self._expected_s(distance, pace) <= left_s - self._kept_back_seconds()
 
     def _expected_s(self, distance: float, pace: float) -> float:
         start_up_s = self.start_up.expected_s if self.begins else 0.0
@@ -90,33 +89,33 @@ class Headroom:
         spending = self.spending
         return spending.pace_of(trial, self.device) or spending.paces.mean(self.device)
 
-    def _kept_gpu_seconds(self) -> float:
+    def _kept_back_gpu_seconds(self) -> float:
         """The part of the ledger kept back; nothing if not even one repeat can begin any more."""
         ledger, pace = self.spending.ledger, self.spending.paces.mean()
         whole, unspent = ledger.whole(self.device), ledger.unspent(self.device)
-        if whole is None or unspent is None or pace is None or not self.kept:
+        if whole is None or unspent is None or pace is None or not self.kept_back:
             return 0.0
         one_repeat = self._repeat_s(pace) * gpu_share(self.gpus)
         if MARGIN * one_repeat > unspent:
             return 0.0
         expected = self._repeats * one_repeat
-        return min(whole * MOST_KEPT, expected)
+        return min(whole * MOST_KEPT_BACK, expected)
 
-    def _kept_seconds(self) -> float:
+    def _kept_back_seconds(self) -> float:
         """The part of the time kept back; nothing if not even one repeat would end in it."""
         time, pace = self.spending.time, self.spending.paces.mean()
-        if time.limit_s is None or pace is None or not self.kept:
+        if time.limit_s is None or pace is None or not self.kept_back:
             return 0.0
         one_repeat = self._repeat_s(pace)
         if one_repeat > time.left(self.now):
             return 0.0
         side_by_side = max(1, self.slots)
         expected = max(one_repeat, self._repeats * one_repeat / side_by_side)
-        return min(time.limit_s * MOST_KEPT, expected)
+        return min(time.limit_s * MOST_KEPT_BACK, expected)
 
     @property
     def _repeats(self) -> float:
-        return self.kept / self.spending.trial_total
+        return self.kept_back / self.spending.trial_total
 
     def _repeat_s(self, pace: float) -> float:
         return self.start_up.expected_s + self.spending.trial_total * pace

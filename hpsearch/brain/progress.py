@@ -14,16 +14,16 @@ DISK_PAUSE_S = 10.0  # seconds in which nothing starts after a checkpoint could 
 
 
 class StudyProgress:
-    """The phase of one study, which begins in `phase`; trials may have `worked` before."""
+    """The phase of one study, which begins in `phase`; some trial may have reported before."""
 
-    def __init__(self, spec: StudySpec, phase: Phase, worked: bool) -> None:
+    def __init__(self, spec: StudySpec, phase: Phase, has_reported: bool) -> None:
         self.phase = phase
         self.reason: str | None = None
         """The reason why nothing starts any more; None while work may start."""
         self._objective = spec.objective
         self._target = spec.budget.target
         self._total = spec.budget.per_trial.total
-        self._worked = worked
+        self._has_reported = has_reported
         self._failures: Counter[ErrorKind] = Counter()
         self._latest_failure: dict[ErrorKind, str] = {}
         self._disk_patience_s = spec.resources.disk_patience_s
@@ -35,7 +35,7 @@ class StudyProgress:
         if to is not self.phase:
             self.phase = MOVES.move(self.phase, to)
 
-    def leave(self, to: Phase, why: str) -> None:
+    def wind_down(self, to: Phase, why: str) -> None:
         """Start nothing from now on: the study is `ENDING` or `INTERRUPTED`.
 
         The first reason stays, except that a study that ends may still be interrupted.
@@ -48,7 +48,7 @@ class StudyProgress:
 
     def reported(self, trial: Trial) -> None:
         """Note that a trial has reported: later failures have reasons of their own."""
-        self._worked = True
+        self._has_reported = True
         self.end_at_target(trial)
 
     def end_at_target(self, trial: Trial) -> None:
@@ -61,15 +61,15 @@ class StudyProgress:
             return
         if self._objective.sign * (value - self._target) <= 0:
             why = f"trial {trial.number} reached the target with {value:g}"
-            self.leave(Phase.ENDING, why)
+            self.wind_down(Phase.ENDING, why)
 
     def failed(self, kind: ErrorKind, text: str) -> None:
         """Count a failure: the study gives up if all fail like this before any has reported."""
         self._failures[kind] += 1
         self._latest_failure[kind] = text
         enough = self._failures[kind] >= PATIENCE.get(kind, PATIENCE_OTHERWISE)
-        if enough and len(self._failures) == 1 and not self._worked:
-            self.leave(Phase.ENDING, self.failures or "")
+        if enough and len(self._failures) == 1 and not self._has_reported:
+            self.wind_down(Phase.ENDING, self.failures or "")
 
     def forgiven(self, kind: ErrorKind) -> None:
         """Count a failure no more: its node was the reason."""
@@ -94,7 +94,7 @@ class StudyProgress:
         self._disk_pause_until = now + DISK_PAUSE_S
         if now - self._disk_full_since > self._disk_patience_s:
             why = f"checkpoints cannot be written: {text}; make room and resume"
-            self.leave(Phase.INTERRUPTED, why)
+            self.wind_down(Phase.INTERRUPTED, why)
 
     def saved(self) -> None:
         """Note that a checkpoint could be written."""

@@ -72,7 +72,7 @@ class Requests:
             case RequestKind.BUDGET:
                 self.raise_budget(request.content)
             case RequestKind.INTERRUPT:
-                self.progress.leave(Phase.INTERRUPTED, f"{STOPPED_BY}{request.origin}")
+                self.progress.wind_down(Phase.INTERRUPTED, f"{STOPPED_BY}{request.origin}")
 
     def _stop(self, request: Request, now: float) -> None:
         trial = self._trial(request.content["trial"])

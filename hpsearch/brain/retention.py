@@ -54,10 +54,10 @@ class Retention:
         trials = self._history.trials
         for number in changed:
             self._note(trials[number])
-        held = [trials[number] for number in sorted(self._stored)]
-        dropped = [(trial, "") for trial in self._useless(held)]
-        dropped += [(trial, f"{WAITING} better ones wait") for trial in self._surplus(held)]
-        left = _without(held, [trial for trial, _ in dropped])
+        stored = [trials[number] for number in sorted(self._stored)]
+        dropped = [(trial, "") for trial in self._useless(stored)]
+        dropped += [(trial, f"{WAITING} better ones wait") for trial in self._surplus(stored)]
+        left = _without(stored, [trial for trial, _ in dropped])
         dropped += self._over_limit(left)
         for trial, _ in dropped:
             trial.checkpoint = trial.checkpoint_resource = None
@@ -72,8 +72,8 @@ class Retention:
         else:
             self._stored.discard(trial.number)
 
-    def _useless(self, held: list[Trial]) -> list[Trial]:
-        ended = [each for each in held if each.state.terminal and each.left_as is None]
+    def _useless(self, stored: list[Trial]) -> list[Trial]:
+        ended = [each for each in stored if each.state.terminal and each.left_as is None]
         candidates = [trial for trial in ended if _may_be_best(trial)]
         if not self._several:
             kept = self._ordered(candidates)[: self._best]
@@ -83,19 +83,19 @@ class Retention:
             kept = candidates
         return _without(ended, kept)
 
-    def _surplus(self, held: list[Trial]) -> list[Trial]:
-        waiting = [trial for trial in held if trial.state is State.PAUSED]
+    def _surplus(self, stored: list[Trial]) -> list[Trial]:
+        waiting = [trial for trial in stored if trial.state is State.PAUSED]
         return self._ordered(waiting)[WAITING:] if len(waiting) > WAITING else []
 
-    def _over_limit(self, held: list[Trial]) -> list[tuple[Trial, str]]:
+    def _over_limit(self, stored: list[Trial]) -> list[tuple[Trial, str]]:
         if self._max_gb is None:
             return []
         most = self._max_gb * GB
-        used = used_bytes(held)
+        used = used_bytes(stored)
         dropped: list[tuple[Trial, str]] = []
         if used <= most:
             return dropped
-        for trial in self._least_needed(held):
+        for trial in self._least_needed(stored):
             if used <= most:
                 break
             taken = trial.checkpoint_bytes
@@ -105,9 +105,9 @@ class Retention:
                 used -= taken
         return dropped
 
-    def _least_needed(self, held: list[Trial]) -> list[Trial]:
+    def _least_needed(self, stored: list[Trial]) -> list[Trial]:
         best = self._best_of_all()
-        rests = [each for each in held if each.state is State.PAUSED or each.state.terminal]
+        rests = [each for each in stored if each.state is State.PAUSED or each.state.terminal]
         droppable = [trial for trial in rests if trial.number not in best]
         worst_first = self._ordered(droppable)[::-1]
         return sorted(worst_first, key=waits)

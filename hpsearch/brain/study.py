@@ -10,9 +10,10 @@ The path of one report:
  1. A worker makes it a `Reported` with its checkpoints, and the driver calls `Study.on_event`.
  2. `on_event` finds the current attempt. `AttemptEvents` checks that the report has all its
  metrics, and adds it to the history.
- 3. `Agenda.follow` moves the study's phase (`domain.phase`) by what is left of the budget.
+ 3. `Agenda.update_phase` moves the study's phase (`domain.phase`) by what is left of the budget.
  4. `Searcher.assess` says, in that phase, what the report is worth and what its trial does.
- 5. `TrialLog` makes it the trial's value if it is the best so far, and records the decision.
+ 5. `TrialLog` makes it the trial's value if it is its best so far, and records the decision where
+ the trial stops or was compared with others.
  6. To go on, `Agenda.reserve` sets the cost of the next stretch aside, and `Attempts` takes the
  command `Advance`; a trial that pauses, or whose stretch is not left in the budget, gets `Stop`.
  Between rungs and at the full budget there is no command: the worker knows where it ends.
@@ -23,10 +24,16 @@ Events of an attempt that is not current change nothing but three things: its sl
 about its health are kept, and the last event of a paused or pruned trial may name a checkpoint that
 it was still writing.
 
-The states of a trial are in `domain.lifecycle`. An attempt is charged when it ends: in
-`Attempts.end`, or, if its driver died, in `Attempts.settle_unfinished`. Trials that are asked for
-(`hpsearch.asking`) call the same methods, without a driver. The package `hpsearch.brain` lists the
-parts that are joined here.
+The death of a worker: `SlotDown` becomes a `Lost` of its attempt. `AttemptEvents` has it charged
+(`Attempts.end`), and queues its trial, sets the node aside, or gives the trial up.
+
+A resume: `begin` has what the last driver left unfinished charged (`Attempts.settle_unfinished`),
+and queues its trials. A study that had ended is reopened before (`reopening`). `Agenda.next` hands
+out queued trials first, and `Attempts.launch` names the checkpoint to continue from.
+
+The states of a trial are in `domain.lifecycle`. Trials that are asked for (`hpsearch.asking`) call
+the same methods, without a driver. The package `hpsearch.brain` lists the parts that are joined
+here.
 """
 
 import math
@@ -35,7 +42,13 @@ from typing import Any
 
 from hpsearch.brain.agenda import Agenda, Work, first_configurations
 from hpsearch.brain.attempt_events import AttemptEvents
-from hpsearch.brain.attempts import Attempts, CurrentAttempt, NodeHealth, Slot, last_on_record
+from hpsearch.brain.attempts import (
+    Attempts,
+    CurrentAttempt,
+    NodeHealth,
+    Slot,
+    latest_time_on_record,
+)
 from hpsearch.brain.confirmation import Confirmation
 from hpsearch.brain.headroom import Headroom
 from hpsearch.brain.ledger import Key, Spending
@@ -83,8 +96,8 @@ class Study:
         first = first_configurations(spec, history, defaults)
         confirmation = Confirmation(spec, history, self._expect, len(first))
         phase = Phase.CONFIRMING if confirmation.is_under_way else Phase.SEARCHING
-        worked = any(trial.reports for trial in history.trials)
-        self._progress = progress = StudyProgress(spec, phase, worked)
+        has_reported = any(trial.reports for trial in history.trials)
+        self._progress = progress = StudyProgress(spec, phase, has_reported)
         self._attempts = attempts = Attempts(spec, history, spending)
         self._nodes = nodes = NodeHealth(attempts)
         self._log = log = TrialLog(history)
@@ -121,13 +134,13 @@ class Study:
         if isinstance(event, ev.Finished | ev.Stopped | ev.Failed | ev.Lost):
             self._attempts.leave_slot((event.trial, event.attempt))
         if isinstance(event, ev.Finished | ev.Stopped | ev.Failed):
-            self._log.found(event)
+            self._log.keep_findings(event)
         running = self._attempts.current(event.trial, event.attempt)
         if running is not None:
             running.heard = now
             self._events.handle(running, event, now)
         elif isinstance(event, ev.Stopped):
-            self._log.last_checkpoint(event)
+            self._log.keep_last_checkpoint(event)
 
     # ---------------------------------------------------------------------------------------- ticks
 
@@ -151,8 +164,8 @@ class Study:
         """
         is_late = self.spending.time.is_used(now)
         if is_late:
-            self._progress.leave(Phase.ENDING, "its wall-clock time is used up")
-        if not self.phase.leaves:
+            self._progress.wind_down(Phase.ENDING, "its wall-clock time is used up")
+        if not self.phase.winds_down:
             return
         spares = self.phase is Phase.ENDING and not is_late
         for number, running in list(self.running.items()):
@@ -180,27 +193,27 @@ class Study:
         return not is_outgrown or self.spending.extend(running.attempt)
 
     def _fill_slots(self, now: float) -> None:
-        if self.phase.leaves or self.waits_for_disk(now):
+        if self.phase.winds_down or self.waits_for_disk(now):
             return
         free = self._nodes.free_slots(now)
-        last_call = self._searches_running == 0
+        search_is_idle = self._search_trials_running == 0
         for slot in free:
-            room = self._agenda.headroom(slot, now, last_call=last_call)
-            work = self._agenda.next(room, self._searches_running)
+            headroom = self._agenda.headroom(slot, now, search_is_idle=search_is_idle)
+            work = self._agenda.next(headroom, self._search_trials_running)
             if work is None:
                 break
-            self._launch(work, slot, room, now)
+            self._launch(work, slot, headroom, now)
         if free and not self.running:
-            self._progress.leave(Phase.ENDING, self._agenda.why_empty())
+            self._progress.wind_down(Phase.ENDING, self._agenda.why_no_work())
 
     @property
-    def _searches_running(self) -> int:
+    def _search_trials_running(self) -> int:
         repeats = sum(number in self.running for number in self.history.repeats)
         return len(self.running) - repeats
 
-    def _launch(self, work: Work, slot: Slot, room: Headroom, now: float) -> None:
+    def _launch(self, work: Work, slot: Slot, headroom: Headroom, now: float) -> None:
         trial = work.trial
-        cost = room.cost(self._searcher.stretch(trial), trial)
+        cost = headroom.cost(self._searcher.stretch(trial), trial)
         self._attempts.launch(trial, slot, self._searcher.until(trial), cost, now)
         self._log.decide(trial, work.kind, work.why, now, work.against)
         self._searcher.resumed(trial)
@@ -210,7 +223,7 @@ class Study:
 
     def _expect(self) -> None:
         for trial, *expected in self._searcher.expectations():
-            self._log.expects(trial, *expected)
+            self._log.note_expected(trial, *expected)
         self._searcher.expectations_recorded()
 
     def _drop_checkpoints(self, now: float) -> None:
@@ -240,8 +253,8 @@ class Study:
         study.ended = None
         history.touch_study()
         if last_seen is None:
-            last_seen = last_on_record(history)
-        self._take_up(last_seen, ())
+            last_seen = latest_time_on_record(history)
+        self._take_over(last_seen, ())
 
     def join(self, now: float, last_seen: float, running: Collection[Key]) -> None:
         """Take part in a study that other processes work on too.
@@ -250,14 +263,14 @@ class Study:
         any process, and go back to the queue.
         """
         self.spending.time.begin(now)
-        self._take_up(last_seen, running)
+        self._take_over(last_seen, running)
         for trial in self.history.trials:
             self._progress.end_at_target(trial)
         for trial in self.history.trials:
             if trial.error_kind is not None and trial.forgiven < len(trial.attempts):
                 self._progress.failed(trial.error_kind, trial.error_text or "")
 
-    def _take_up(self, last_seen: float, elsewhere: Collection[Key]) -> None:
+    def _take_over(self, last_seen: float, elsewhere: Collection[Key]) -> None:
         for trial in self.history.trials:
             is_running = trial.state is State.RUNNING
             if is_running and (trial.number, len(trial.attempts)) in elsewhere:
@@ -267,12 +280,12 @@ class Study:
             if trial.state is State.QUEUED:
                 self._agenda.put_back(trial)
 
-    def worked(self, seconds: float, now: float) -> None:
-        """Note that all processes together have worked on the study for so long until now."""
+    def note_time_worked(self, seconds: float, now: float) -> None:
+        """Note the seconds that all processes together have worked on the study until now."""
         self.spending.time.begin(now, seconds)
 
-    def was_away(self, seconds: float) -> None:
-        """Do not count this silence as the attempts' own: the driver was not listening."""
+    def driver_was_away(self, seconds: float) -> None:
+        """Leave these seconds out of the silence of attempts: the driver was not listening."""
         for running in self.running.values():
             running.heard += seconds
             running.away_s += seconds
@@ -283,7 +296,7 @@ class Study:
 
     def interrupt(self) -> None:
         """Have everything that runs save and stop at the next tick; the study stays resumable."""
-        self._progress.leave(Phase.INTERRUPTED, INTERRUPTED)
+        self._progress.wind_down(Phase.INTERRUPTED, INTERRUPTED)
 
     def abandon(self, now: float) -> None:
         """Count what was asked to stop as interrupted now, at its last checkpoint."""
@@ -362,7 +375,7 @@ class Study:
     @property
     def finished(self) -> bool:
         """True if nothing runs and nothing more will."""
-        return self.phase.leaves and not self.running
+        return self.phase.winds_down and not self.running
 
     def active_s(self, now: float) -> float:
         """Seconds that drivers have worked on the study, over all of them."""
@@ -370,7 +383,7 @@ class Study:
 
     def seconds_left(self, now: float) -> float | None:
         """Seconds until the study ends; None where that cannot be known yet."""
-        if self.phase.leaves:
+        if self.phase.winds_down:
             return None
         devices = [slot.device for slot in self.slots.values()]
         left = TimeLeft(self.spec, self.history.trials, devices, paces=self.spending.paces)

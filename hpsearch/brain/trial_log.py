@@ -11,7 +11,7 @@ from hpsearch.domain.records import CONSTRAINT, Decision, ReportRecord, Trial
 from hpsearch.search.ranking.selection import EXPECTED
 from hpsearch.search.worth import Worth
 from hpsearch.study_file.models import StudySpec
-from trials.contract import Held
+from trials.contract import CheckpointSizes
 from trials.settings import in_full
 
 MOST_NAMED = 20  # the most metrics that a message names
@@ -43,7 +43,7 @@ class TrialLog:
         decision = Decision(trial.number, kind, why, trial.resource, list(against), now)
         self._history.add_decision(decision)
 
-    def value(self, trial: Trial, worth: Worth) -> None:
+    def update_value(self, trial: Trial, worth: Worth) -> None:
         """Make the newest report the trial's value if it is its best one."""
         values = worth.values
         if worth.improves and values is not None:
@@ -52,7 +52,7 @@ class TrialLog:
             _keep_margins(trial, worth.margins)
         self._history.touch(trial)
 
-    def found(self, event: Finished | Stopped | Failed) -> None:
+    def keep_findings(self, event: Finished | Stopped | Failed) -> None:
         """Keep the findings of a trial's latest attempt about its training.
 
         The trial may be recorded as ended already: the worker of a pruned one sends its last
@@ -64,12 +64,12 @@ class TrialLog:
             trial.findings = findings
             self._history.touch(trial)
 
-    def last_checkpoint(self, event: Stopped) -> None:
+    def keep_last_checkpoint(self, event: Stopped) -> None:
         """Keep the checkpoint that a paused or pruned trial was writing when it was asked to
         stop."""
         trial = self._trial_of(event)
         if trial and trial.checkpoint and trial.state in (State.PAUSED, State.PRUNED):
-            self.keep(trial, event.best, event.held)
+            self.keep_checkpoints(trial, event.best, event.sizes)
 
     def _trial_of(self, event: Finished | Stopped | Failed) -> Trial | None:
         trials = self._history.trials
@@ -88,7 +88,7 @@ class TrialLog:
             report.metrics = with_later(report.metrics, event.metrics)
             self._history.add_report(report)
 
-    def expects(
+    def note_expected(
         self,
         trial: Trial,
         value: float | None,
@@ -111,14 +111,14 @@ class TrialLog:
             setattr(trial, name, each)
         self._history.touch(trial)
 
-    def ends(self, trial: Trial) -> None:
+    def expect_last_value(self, trial: Trial) -> None:
         """Note the last value of a complete trial of which nothing is expected, as of a repeat: a
         training counts by its end."""
         known = [at for at, report in trial.reports.items() if report.value is not None]
         if trial.expected is None and trial.values is None and known:
-            self.expects(trial, trial.reports[max(known)].value, None)
+            self.note_expected(trial, trial.reports[max(known)].value, None)
 
-    def saved(self, trial: Trial, checkpoint: str | None, resource: float | None) -> None:
+    def note_checkpoint(self, trial: Trial, checkpoint: str | None, resource: float | None) -> None:
         """Note the newest checkpoint of a trial, which it can continue from, with its resource;
         None for what is on record."""
         if checkpoint is not None:
@@ -126,7 +126,9 @@ class TrialLog:
         if checkpoint is not None and resource is not None:
             trial.checkpoint_resource = resource
 
-    def keep(self, trial: Trial, best: str | None, held: Held | None) -> None:
+    def keep_checkpoints(
+        self, trial: Trial, best: str | None, sizes: CheckpointSizes | None
+    ) -> None:
         """Note the checkpoints that a trial keeps in its state, and their size; None stands for
         what is on record."""
         state = trial.state
@@ -134,12 +136,12 @@ class TrialLog:
             trial.best_checkpoint = best
         if state.terminal and trial.best_checkpoint:
             trial.checkpoint = trial.best_checkpoint
-        if held is not None:
-            trial.checkpoint_bytes = held.now
+        if sizes is not None:
+            trial.checkpoint_bytes = sizes.now
             if state is State.PAUSED:
-                trial.checkpoint_bytes = held.waiting
+                trial.checkpoint_bytes = sizes.waiting
             elif state.terminal:
-                trial.checkpoint_bytes = held.ended
+                trial.checkpoint_bytes = sizes.ended
         self._history.touch(trial)
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from hpsearch.domain.facts import ErrorKind
-from trials.contract import Finding, Held
+from trials.contract import CheckpointSizes, Finding
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +64,7 @@ class Reported:
     elapsed: float | None = None
     checkpoint: str | None = None  # the newest whole checkpoint
     best: str | None = None  # the whole checkpoint of the best report
-    held: Held | None = None  # the size of the checkpoints on the disk, if it is known
+    sizes: CheckpointSizes | None = None  # the size of the checkpoints on the disk, if it is known
     saved_at: float | None = None  # the resource at `checkpoint`, if not at its first report
 
 
@@ -103,7 +103,7 @@ class Finished:
     why: str = "budget used"
     checkpoint: str | None = None  # its best checkpoint, where it keeps one
     findings: tuple[Finding, ...] = ()
-    held: Held | None = None
+    sizes: CheckpointSizes | None = None
     pruned: bool = False  # true if it gave itself up, as not worth more training
     held_s: float | None = field(default=None, compare=False)  # from its order to its end
 
@@ -119,7 +119,7 @@ class Stopped:
     findings: tuple[Finding, ...] = ()
     why: str | None = None  # set if the request was not this study's
     best: str | None = None
-    held: Held | None = None
+    sizes: CheckpointSizes | None = None
     signalled: bool = False  # true if its worker got a SIGTERM, perhaps of its own code
     held_s: float | None = field(default=None, compare=False)  # from its order to its end
 

@@ -17,7 +17,7 @@ class Phase(enum.StrEnum):
     INTERRUPTED = "interrupted"  # nothing starts any more; the study can be resumed
 
     @property
-    def leaves(self) -> bool:
+    def winds_down(self) -> bool:
         """True if nothing starts any more."""
         return self in (Phase.ENDING, Phase.INTERRUPTED)
 
@@ -46,7 +46,7 @@ MOVES = MoveTable(
         },
         Phase.INTERRUPTED: {},
     },
-    last=frozenset(phase for phase in Phase if phase.leaves),
+    last=frozenset(phase for phase in Phase if phase.winds_down),
 )
 """The table of all changes of a study's phase. A study that is resumed while its leaders are
 repeated begins in CONFIRMING."""

@@ -10,6 +10,7 @@ are one configuration with several seeds.
 import math
 import warnings
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -67,7 +68,8 @@ def load_curves(path: Path, spec: StudySpec) -> CurveFile:
         configurations[key] = params
         if not curve.is_finite or last >= total * (1 - ROUNDING):
             usable.setdefault(key, []).append(curve)
-    if not any(curve.is_finite for curves in usable.values() for curve in curves):
+    found = chain.from_iterable(usable.values())
+    if not any(curve.is_finite for curve in found):
         unit = spec.budget.per_trial.unit.value
         budget = f"{in_full(total)} {unit}"
         what = f"{path}: no configuration is recorded up to the trial budget of {budget}"
@@ -93,7 +95,8 @@ class _Table:
         columns = {metric: self._column(METRIC + metric, metric) for metric in wanted}
         self._metrics = {metric: self._numbers(column) for metric, column in columns.items()}
         self._others = self._other_metrics({*columns.values(), *self._parameters.values()})
-        times = [name for name in TIMES if name in self._frame and self._frame[name].notna().any()]
+        present = [name for name in TIMES if name in self._frame]
+        times = [name for name in present if self._frame[name].notna().any()]
         self.is_timed = bool(times)  # true if the file has times
         self._seconds = self._numbers(times[0]) if times else self._levels
 
@@ -110,11 +113,12 @@ class _Table:
 
     def curve(self, rows: Any) -> Curve:
         """The curve of a run; NaN from where it diverged on."""
-        finite = np.all([np.isfinite(values[rows]) for values in self._metrics.values()], axis=0)
+        measured = {metric: values[rows] for metric, values in self._metrics.items()}
+        finite = np.isfinite(list(measured.values())).all(axis=0)
         until_divergence = np.logical_and.accumulate(finite)
         metrics = {}
-        for metric, values in self._metrics.items():
-            metrics[metric] = np.where(until_divergence, values[rows], np.nan)
+        for metric, values in measured.items():
+            metrics[metric] = np.where(until_divergence, values, np.nan)
         seconds = np.maximum.accumulate(np.nan_to_num(self._seconds[rows]))
         others = {metric: values[rows] for metric, values in self._others.items()}
         return Curve(self._levels[rows], metrics, seconds, others)
@@ -127,8 +131,10 @@ class _Table:
             is_empty = cell is None or cell != cell
             if not is_empty:
                 params[name] = self._value(name, cell)
-        params = as_written(self._spec.space, params)
-        return {name: params[name] for name in active(self._spec.space, params) if name in params}
+        space = self._spec.space
+        params = as_written(space, params)
+        needed = [name for name in active(space, params) if name in params]
+        return {name: params[name] for name in needed}
 
     def _value(self, name: str, cell: Any) -> Any:
         """A cell as a value of a parameter; a choice is also found by its text."""

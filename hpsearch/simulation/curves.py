@@ -37,7 +37,8 @@ class Curve:
     @property
     def is_finite(self) -> bool:
         """True if training did not diverge."""
-        return all(bool(np.isfinite(values).all()) for values in self.metrics.values())
+        finite = (np.isfinite(values).all() for values in self.metrics.values())
+        return all(finite)
 
     def at(self, resource: float) -> dict[str, float]:
         """The metrics at a resource, and those of `others` that were reported there; below the
@@ -86,7 +87,8 @@ def _scaled(parameter: FloatParameter | IntParameter, value: float) -> float:
         return 0.5
     if not parameter.log:
         return (value - low) / (high - low)
-    return math.log(max(value, low) / low) / math.log(high / low)
+    factor = max(value, low) / low
+    return math.log(factor) / math.log(high / low)
 
 
 _Key = tuple[tuple[str, Any], ...]  # a proposal: its parameters by name
@@ -130,7 +132,8 @@ class RecordedCurves:
         seeds = self._seeds.setdefault(_key_of(params), [])
         if seed not in seeds:
             seeds.append(seed)
-        return curves[seeds.index(seed) % len(curves)].at(resource)
+        run = seeds.index(seed) % len(curves)
+        return curves[run].at(resource)
 
     def seconds(self, params: Mapping[str, Any], resource: float) -> float:
         """Seconds of training from nothing up to a resource, as the first recorded seed took."""

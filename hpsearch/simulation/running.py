@@ -321,7 +321,8 @@ def simulate(
     spec = spec.model_copy(update={"resources": patient})
     executor = Straight(curves, trial_budget(spec), workers, gpus)
     limit_s = spec.budget.wall_clock_s
-    executor.moments = sorted({*moments, *([] if limit_s is None else [limit_s])})
+    ends = set() if limit_s is None else {limit_s}
+    executor.moments = sorted(ends.union(moments))
     with closing(Store.open(IN_MEMORY)) as store:
         history = create_study(store, spec, "", earlier=earlier)
         lease = store.acquire(history.study.id, OWNER, LEASE_TTL_S)

@@ -92,6 +92,7 @@ class Study:
         assert checked.returncode == 0, checked.stdout + checked.stderr
 
 
+@pytest.mark.thorough
 def test_a_trial_goes_on_elsewhere_when_its_host_is_cut_off_and_the_host_comes_back(composition):
     study = Study(composition, 0, 1, 4, 5)
     composition.up()

@@ -11,8 +11,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import psutil
 import pytest
+import ray
 import torch
 from ray import cloudpickle
 from ray.cluster_utils import Cluster
@@ -25,6 +27,7 @@ from hpsearch.study_file.models import Resources
 from support.patience import wait_until
 from support.running.executor_events import of, wait_for
 from support.running.ray_nodes import two_nodes
+from trials import tasks
 from trials.contract import Budget, Setup, Task, Unit
 
 cloudpickle.register_pickle_by_value(sys.modules[__name__])  # workers do not see the tests
@@ -233,9 +236,15 @@ def test_a_killed_rank_costs_one_attempt(lab: Lab, rank: int, forward: int) -> N
 @pytest.mark.parametrize(
     ("rank", "how", "text"),
     [
-        (0, "raises", "ValueError: this rank does not like its rows"),
         (1, "raises", "rank 1: ValueError: this rank does not like its rows"),
-        (1, "drifts", "the ranks do not train the same model any more"),
+        pytest.param(
+            *(0, "raises", "ValueError: this rank does not like its rows"),
+            marks=pytest.mark.thorough,
+        ),
+        pytest.param(
+            *(1, "drifts", "the ranks do not train the same model any more"),
+            marks=pytest.mark.thorough,
+        ),
     ],
 )
 def test_a_rank_that_fails_alone_fails_its_trial_at_once(
@@ -293,7 +302,10 @@ def test_a_damaged_checkpoint_lets_all_ranks_begin_afresh(lab: Lab) -> None:
     assert list(curve(events)) == list(BUDGET.report_at)
 
 
-def test_ranks_train_as_one_process_and_go_on_as_another_number(lab: Lab) -> None:
+@pytest.mark.parametrize("others", [(1,), pytest.param((2, 3), marks=pytest.mark.thorough)])
+def test_ranks_train_as_one_process_and_go_on_as_another_number(
+    lab: Lab, others: tuple[int, ...]
+) -> None:
     lab.use(2)
     trial = lab.new_trial()
     lab.launch(trial, until=1.0)
@@ -301,13 +313,26 @@ def test_ranks_train_as_one_process_and_go_on_as_another_number(lab: Lab) -> Non
     before += lab.stop(trial, 1)
     paused = last_of(before, ev.Stopped).checkpoint
     curves = []
-    for attempt, processes in ((2, 2), (3, 3), (4, 1)):
+    for attempt, processes in enumerate(others, 2):
         lab.use(processes)
         after = trained(lab, trial, attempt=attempt, resume_from=paused)
         curves.append(curve([*before, *after]))
+    lab.use(1)
     alone = curve(trained(lab, lab.new_trial()))
     assert list(alone) == list(BUDGET.report_at)
     for together in curves:
         assert list(together) == list(alone)
         for level, values in together.items():
             assert values == pytest.approx(alone[level], rel=1e-4, abs=1e-6), level
+
+
+def test_the_prepared_data_reach_a_worker_without_being_copied(lab: Lab) -> None:
+    # Ray keeps inline what is small, as tokens of a real study are not.
+    padding = np.zeros(1 << 20, dtype=np.int8)
+    task = tasks.load(TASK, lab.folder)
+    data, _ = ray.get(ray.put((task.prepare(SETTINGS), padding)))
+    parts = [part for part in vars(data).values() if hasattr(part, "__dict__")]
+    values = [value for holder in (data, *parts) for value in vars(holder).values()]
+    arrays = [each for each in values if isinstance(each, np.ndarray) and each.size > 1]
+    assert arrays
+    assert not any(array.flags.owndata or array.flags.writeable for array in arrays)

@@ -331,7 +331,8 @@ def test_all_ranks_train_one_model_stop_together_and_continue(make: Any, tmp_pat
     assert len(list(newest.parent.glob("epoch-*"))) == 4, "one checkpoint a report, of rank 0"
 
 
-@pytest.mark.parametrize("rank", [1, pytest.param(0, marks=pytest.mark.thorough)])
+@pytest.mark.parametrize("rank", [1, 0])
+@pytest.mark.thorough
 def test_a_killed_rank_costs_the_attempt_and_the_slot_comes_back(
     make: Any, tmp_path: Path, rank: int
 ) -> None:
@@ -365,7 +366,8 @@ def test_a_follower_that_hangs_is_replaced(make: Any, tmp_path: Path) -> None:
     wait_until(lambda: not psutil.pid_exists(process))
 
 
-@pytest.mark.parametrize("rank", [1, pytest.param(0, marks=pytest.mark.thorough)])
+@pytest.mark.parametrize("rank", [1, 0])
+@pytest.mark.thorough
 def test_a_rank_that_raises_fails_its_trial_while_the_other_waits(make: Any, rank: int) -> None:
     executor, slot = make()
     executor.launch(launch(slot, raises=rank))
@@ -378,6 +380,7 @@ def test_a_rank_that_raises_fails_its_trial_while_the_other_waits(make: Any, ran
     assert of(ev.Finished)(wait_for(executor, ended))
 
 
+@pytest.mark.thorough
 def test_a_trainer_of_hugging_face_trains_on_all_ranks_and_continues(
     make: Any, tmp_path: Path
 ) -> None:
@@ -486,11 +489,12 @@ def test_a_study_pauses_promotes_and_survives_the_loss_of_a_rank(
     assert ran.returncode == 0, ran.stderr
     with closing(sqlite3.connect(tmp_path / "study.db")) as database:
         states = {state for (state,) in database.execute("SELECT state FROM trials")}
-        outcomes = [outcome for (outcome,) in database.execute("SELECT outcome FROM attempts")]
+        ends = database.execute("SELECT outcome, note FROM attempts").fetchall()
     assert states <= {"complete", "pruned"}
     assert "complete" in states
-    assert outcomes.count("lost") == 1
-    assert "paused" in outcomes
+    (lost,) = [note for outcome, note in ends if outcome == "lost"]
+    assert "rank 1 was lost" in lost
+    assert "paused" in dict(ends)
     first, second = notes_of(tmp_path, 0, "trained"), notes_of(tmp_path, 1, "trained")
     assert {each["trial"] for each in first} == {0, 1, 2}
     assert first == second

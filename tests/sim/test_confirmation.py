@@ -60,7 +60,7 @@ def raced(
     race = Confirmation(spec, history, nothing_new)
     while True:
         running = []
-        while len(running) < slots and (leader := fresh(race).leader_to_repeat()) is not None:
+        while len(running) < slots and (leader := fresh(race).next_leader()) is not None:
             repeat = Trial(
                 len(history.trials), State.RUNNING, {}, role=Role.CONFIRM, repeats=leader.number
             )
@@ -83,7 +83,7 @@ def test_the_race_is_between_those_of_which_most_is_expected_and_not_the_lucky()
         history.add_trial(made)
     race = Confirmation(spec, history, nothing_new)
     repeated = []
-    while (leader := fresh(race).leader_to_repeat()) is not None:
+    while (leader := fresh(race).next_leader()) is not None:
         repeated.append(leader.number)
         made = Trial(len(history.trials), State.COMPLETE, {}, value=0.5, role=Role.CONFIRM)
         made.repeats = leader.number
@@ -148,7 +148,7 @@ def test_a_leader_whose_repeats_fail_is_out_of_the_race():
     history.add_trial(
         Trial(2, State.FAILED, {}, role=Role.CONFIRM, repeats=0, error_kind=ErrorKind.DIVERGED)
     )
-    leader = fresh(Confirmation(spec, history, nothing_new)).leader_to_repeat()
+    leader = fresh(Confirmation(spec, history, nothing_new)).next_leader()
     assert leader is not None
     assert leader.number == 1
 
@@ -365,12 +365,12 @@ def test_while_many_trials_run_no_leader_is_sure():
     for number in range(4):
         history.add_trial(Trial(number, State.COMPLETE, {}, value=float(number), resource=9.0))
     race = Confirmation(spec, history, nothing_new)
-    assert fresh(race).early_repeat(running=6) is None
-    assert (first := fresh(race).early_repeat(running=5)) is not None
+    assert fresh(race).early_leader(running=6) is None
+    assert (first := fresh(race).early_leader(running=5)) is not None
     assert first.number == 0
     history.add_trial(Trial(4, State.RUNNING, {}, role=Role.CONFIRM, repeats=0))
-    assert fresh(race).early_repeat(running=5) is None
-    assert (second := fresh(race).early_repeat(running=3)) is not None
+    assert fresh(race).early_leader(running=5) is None
+    assert (second := fresh(race).early_leader(running=3)) is not None
     assert second.number == 1
 
 
@@ -450,15 +450,15 @@ def test_nothing_is_kept_back_before_a_trial_is_complete():
     )
     history = history_for(spec)
     race = Confirmation(spec, history, nothing_new)
-    assert fresh(race).to_come == 0
+    assert fresh(race).repeats_to_come == 0
     history.add_trial(Trial(0, State.PAUSED, {}, value=0.1, resource=3.0))
-    assert fresh(race).to_come == 0
+    assert fresh(race).repeats_to_come == 0
     history.add_trial(Trial(1, State.COMPLETE, {}, value=0.2, resource=9.0))
-    assert fresh(race).to_come == 2 + 2, "for the leader, and for one that may join it"
+    assert fresh(race).repeats_to_come == 2 + 2, "for the leader, and for one that may join it"
     history.add_trial(Trial(2, State.COMPLETE, {}, value=0.3, resource=9.0))
-    assert fresh(race).to_come == 4 + 2
+    assert fresh(race).repeats_to_come == 4 + 2
     history.add_trial(Trial(3, State.RUNNING, {}, role=Role.CONFIRM, repeats=1))
-    assert fresh(race).to_come == 3 + 2
+    assert fresh(race).repeats_to_come == 3 + 2
 
 
 def test_what_is_kept_back_does_not_keep_a_paused_leader_from_its_end():
@@ -471,12 +471,12 @@ def test_what_is_kept_back_does_not_keep_a_paused_leader_from_its_end():
     history.add_trial(Trial(2, State.COMPLETE, {}, value=0.2, resource=9.0, speed=0.1))
     race = Confirmation(spec, history, nothing_new)
     spending = Spending(spec.budget, history)
-    room = Headroom(spending, 350.0, 1.0, 1, kept=fresh(race).to_come * 9.0)
-    assert fresh(race).room_for(ahead, room).in_time(6.0)
-    assert not fresh(race).room_for(behind, room).in_time(6.0)
-    assert room.in_time(5.0), "at most a third of the 600 s is kept back"
-    short = Headroom(spending, 520.0, 1.0, 1, kept=fresh(race).to_come * 9.0)
-    assert fresh(race).room_for(behind, short).in_time(6.0), "no repeat of 90 s fits any more"
+    headroom = Headroom(spending, 350.0, 1.0, 1, kept_back=fresh(race).repeats_to_come * 9.0)
+    assert fresh(race).headroom_for(ahead, headroom).in_time(6.0)
+    assert not fresh(race).headroom_for(behind, headroom).in_time(6.0)
+    assert headroom.in_time(5.0), "at most a third of the 600 s is kept back"
+    short = Headroom(spending, 520.0, 1.0, 1, kept_back=fresh(race).repeats_to_come * 9.0)
+    assert fresh(race).headroom_for(behind, short).in_time(6.0), "no repeat of 90 s fits any more"
 
 
 @pytest.mark.thorough
@@ -541,9 +541,9 @@ def test_a_race_that_began_again_is_taken_up_as_it_was():
         race = simulation.study._agenda._confirmation
         again = Confirmation(spec, simulation.history, nothing_new)
         assert again.is_under_way == (simulation.study.phase is Phase.CONFIRMING)
-        assert fresh(again).to_come == fresh(race).to_come
-        assert fresh(again).leader_to_repeat() is fresh(race).leader_to_repeat()
-        assert fresh(again).further_repeats() == fresh(race).further_repeats()
+        assert fresh(again).repeats_to_come == fresh(race).repeats_to_come
+        assert fresh(again).next_leader() is fresh(race).next_leader()
+        assert fresh(again).further_leaders() == fresh(race).further_leaders()
     assert any(trial.role is Role.CONFIRM for trial in whole.trials)
 
 

@@ -4,14 +4,14 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from trials.checkpoints.folders import folder_at, is_url, split
-from trials.contract import Held
+from trials.contract import CheckpointSizes
 
 POINTERS = ("last", "best")
 WORKING = ".working-directory"
 """The name of an empty file in the folder of a trial that runs there: the rest is its own."""
 
 
-def held(checkpoint: Path | str, best: Path | str | None) -> Held:
+def sizes_of(checkpoint: Path | str, best: Path | str | None) -> CheckpointSizes:
     """The size of the checkpoints of a trial. Raises OSError if the folder cannot be read."""
     folder, newest = split(checkpoint)
     _, name = split(checkpoint if best is None else best)
@@ -24,7 +24,7 @@ def held(checkpoint: Path | str, best: Path | str | None) -> Held:
     waiting = sum(_below(newest, sizes).values())
     if name != newest:
         waiting += weights
-    return Held(now=sum(sizes.values()), waiting=waiting, ended=weights)
+    return CheckpointSizes(now=sum(sizes.values()), waiting=waiting, ended=weights)
 
 
 def _below(name: str, sizes: Mapping[str, int]) -> dict[str, int]:

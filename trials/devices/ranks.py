@@ -103,7 +103,7 @@ class ConnectedRanks:
         self._place, self._meeting, self._store = place, meeting, store
         self._told: Counter[str] = Counter()
 
-    def told(self, subject: str, decide: Callable[[], T]) -> T:
+    def broadcast(self, subject: str, decide: Callable[[], T]) -> T:
         """The result of rank 0's `decide`, on all ranks, or its error.
 
         Other ranks get it as JSON has it, a path as text, and a `RuntimeError` for an error other
@@ -144,7 +144,7 @@ class ConnectedRanks:
 
     def require_equal(self, what: str, value: object) -> None:
         """Raise a ValueError if a value is not the same here as on rank 0."""
-        of_first = self.told(what, lambda: repr(value))
+        of_first = self.broadcast(what, lambda: repr(value))
         if of_first != repr(value):
             raise ValueError(f"{what} of rank {self.rank} {value!r}, but of rank 0 {of_first}")
 
@@ -160,7 +160,7 @@ class ConnectedRanks:
         It is left as it is, and its processes have to end.
         """
         # A store of its own: a group that is joined again would find the addresses of the last one.
-        port = self.told("port", self._serve)
+        port = self.broadcast("port", self._serve)
         with _environment(_launched(self._place, Meeting(self._meeting.address, port))):
             if not connects:
                 yield

@@ -69,8 +69,8 @@ class _Places:
         self.divisor = torch.ones((), device=device)
         self.scale = torch.ones((), device=device)
 
-    def lend(self, model: nn.Module) -> None:
-        """Move a model of the same kind here, with its weights."""
+    def take_in(self, model: nn.Module) -> None:
+        """Move the weights of another model of the same kind here, and let it use these tensors."""
         for own, place in zip(_tensors(model), self.tensors, strict=True):
             place.copy_(own.detach())
             own.data = place
@@ -129,11 +129,11 @@ class CapturedRun:
         if not self.captures:
             return
         if kept is not None:
-            kept.lend(self._workload.model)
+            kept.take_in(self._workload.model)
         self._places = kept or _Places(self._workload.model, self._precision.device)
         self._is_first = kept is None
 
-    def takes(self, batch: Batch) -> bool:
+    def replays(self, batch: Batch) -> bool:
         """True if a batch is replayed."""
         return self.captures and batch.recurs
 
@@ -180,7 +180,7 @@ class CapturedRun:
 
     def replay(self, name: str, batch: Batch, work: Work) -> Tensors:
         """A `Replay` of work that changes no gradients."""
-        return self._replayed(name, batch, work, None) if self.takes(batch) else work(batch)
+        return self._replayed(name, batch, work, None) if self.replays(batch) else work(batch)
 
     def _replayed(self, name: str, batch: Batch, work: Work, plainly: Work | None) -> Tensors:
         """The results of work, from its graph.
@@ -223,9 +223,9 @@ class CapturedRun:
     def _give_up(self, why: str) -> None:
         log.warning("steps are not captured, and take longer: %s", why)
         _refused.add(self._key)
-        self.do_without()
+        self.disable()
 
-    def gave_memory_back(self) -> bool:
+    def try_without_graphs(self) -> bool:
         """Compute plainly from now on, if that leaves more memory; False if it does not."""
         if self._places is None or not self._places.graphs:
             return False
@@ -233,7 +233,7 @@ class CapturedRun:
         memory.release_memory()
         return True
 
-    def do_without(self) -> None:
+    def disable(self) -> None:
         """Compute plainly from now on."""
         self.captures = False
         if self._places is not None:
@@ -347,13 +347,16 @@ def _demand_equal(plain: list[torch.Tensor], replayed: list[torch.Tensor], round
         expected, found = plain[whole], replayed[whole]
         if not expected:
             continue
-        difference = nn.utils.get_total_norm(torch._foreach_sub(found, expected))
-        size = nn.utils.get_total_norm(expected)
-        off, of = torch.stack([difference.float(), size.float()]).tolist()
+        off_by = nn.utils.get_total_norm(torch._foreach_sub(found, expected))
+        norm = nn.utils.get_total_norm(expected)
+        difference, size = torch.stack([off_by.float(), norm.float()]).tolist()
         tiny = torch.finfo(torch.float32).tiny
-        if math.isfinite(of) and not off <= rounding * of + tiny:  # also where it is not a number
+        is_equal = difference <= rounding * size + tiny  # false for NaN too
+        if math.isfinite(size) and not is_equal:
             what = "a loss" if whole.start == 0 else "a gradient"
-            raise NotCapturableError(f"{what} of a replay differs by {off / max(of, tiny):.1%}")
+            raise NotCapturableError(
+                f"{what} of a replay differs by {difference / max(size, tiny):.1%}"
+            )
 
 
 def _copied(batch: Batch) -> Batch:

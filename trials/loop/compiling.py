@@ -64,7 +64,7 @@ class CompilableLoss:
             self._compiled = torch.compile(self._plain, dynamic=True)
         return self._compiled(batch)
 
-    def attempt(self, work: Callable[[], T]) -> T:
+    def with_fallback(self, work: Callable[[], T]) -> T:
         """The result of `work`, which is done again without the compiler if that fails.
 
         Raises:
@@ -78,10 +78,10 @@ class CompilableLoss:
             what = "torch.compile failed; the trial continues without it: %s"
             log.warning(what, line_of(error))
         # After the except block the error and the tensors of its frames are gone.
-        self.do_without()
+        self.disable()
         return work()
 
-    def do_without(self) -> None:
+    def disable(self) -> None:
         """Stop compiling."""
         self.compiled = False
         self.close()

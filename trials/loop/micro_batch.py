@@ -67,7 +67,7 @@ class MicroBatch:
             self._halve_below(self._limits.fails)
 
     @property
-    def wanted(self) -> bool:
+    def must_be_found(self) -> bool:
         """True if the largest size that fits must still be found."""
         return self._sought and self.size > self._limits.fits
 
@@ -100,7 +100,7 @@ class MicroBatch:
         while self.size > 1 and self.size >= limit:
             self.size = (self.size + 1) // 2
 
-    def take(self, size: int) -> None:
+    def resume_with(self, size: int) -> None:
         """Continue with the size of a checkpoint, for the same sums in the same order."""
         self.size = size
         self._sought = False

@@ -1,8 +1,8 @@
 """A run on one of the ranks of a trial in a study, where only rank 0 has a worker that decides.
 
 Rank 0 says before each step what all ranks do next: train on, save, or end. It says so beside the
-training (`contract.Ranks.told`), so that nobody waits in an exchange for a rank that waits for the
-study.
+training (`contract.Ranks.broadcast`), so that no rank waits in an exchange of tensors for one that
+waits for the study.
 """
 
 import enum
@@ -14,7 +14,7 @@ from trials.checkpoints.manifests import CheckpointError
 from trials.contract import Diverged, Finding, Item, Run, Setup
 
 
-class Word(enum.StrEnum):
+class NextStep(enum.StrEnum):
     """The next step of all ranks."""
 
     TRAIN = "train"
@@ -58,27 +58,27 @@ class RunOnRanks:
         try:
             while self._trains_on():
                 with self._together():
-                    item: Item | Word = next(items, Word.END)
-                if isinstance(item, Word):
+                    item: Item | NextStep = next(items, NextStep.END)
+                if isinstance(item, NextStep):
                     return
                 yield item
         except Diverged as error:
             if self._is_first:
                 raise
-            self._ended = str(error)  # all ranks have found it, and the word of rank 0 counts
+            self._ended = str(error)  # all ranks have found it, and rank 0 decides what follows
 
     def _trains_on(self) -> bool:
-        """Say or hear what comes next. Returns whether that is a step or a report."""
-        while (word := self._said(Word.TRAIN)) == Word.SAVE:
+        """Agree on what comes next, and save if that is it; True for a step or a report."""
+        while (step := self._agreed(NextStep.TRAIN)) == NextStep.SAVE:
             with self._together():
                 self._run.save()
-        if word == Word.END:
+        if step == NextStep.END:
             self._ended = "ended by rank 0"
-        return word == Word.TRAIN
+        return step == NextStep.TRAIN
 
-    def _said(self, word: Word) -> str:
-        """The word of rank 0, which is this one there."""
-        return self._ranks.told("next", lambda: word)
+    def _agreed(self, own: NextStep) -> str:
+        """The next step by rank 0; `own` counts there only."""
+        return self._ranks.broadcast("next", lambda: own)
 
     @contextmanager
     def _together(self) -> Iterator[None]:
@@ -93,7 +93,7 @@ class RunOnRanks:
         self._is_whole = True
 
     def save(self) -> Path | str | None:
-        self._said(Word.SAVE)
+        self._agreed(NextStep.SAVE)
         with self._together():
             return self._run.save()
 
@@ -105,7 +105,7 @@ class RunOnRanks:
 
     def close(self) -> bool:
         if self._is_first:
-            self._said(Word.END)
+            self._agreed(NextStep.END)
         is_closed = self._run.close()
         if self._is_whole:
             self._group.close()

@@ -137,20 +137,20 @@ class TrainingRun:
         updates, samples = self._updates, len(rows)
         weight = self._workload.weight(rows)
         gradients = self._micro_batch.fitting(
-            samples, lambda size: self._attempt(rows, weight, size)
+            samples, lambda size: self._accumulate_with_fallback(rows, weight, size)
         )
         norm = updates.apply(rate)
         number = self.position.step + 1
         step = TakenStep(number, rate, samples, weight, gradients.loss, norm)
         return step, gradients
 
-    def _attempt(self, rows: Ints, weight: float, size: int) -> _Gradients:
-        """`_accumulate`, done again without the compiler or graphs if that fails."""
+    def _accumulate_with_fallback(self, rows: Ints, weight: float, size: int) -> _Gradients:
+        """The same as `_accumulate`, tried again without the compiler or graphs if that fails."""
         for _ in range(2):
             try:
-                return self._loss.attempt(lambda: self._accumulate(rows, weight, size))
+                return self._loss.with_fallback(lambda: self._accumulate(rows, weight, size))
             except (MemoryError, RuntimeError) as error:
-                if not is_out_of_memory(error) or not self._captured.gave_memory_back():
+                if not is_out_of_memory(error) or not self._captured.try_without_graphs():
                     raise
         raise AssertionError("without graphs there are none to give back")
 
@@ -182,7 +182,7 @@ class TrainingRun:
     def _pass(self, batch: Batch, weight: float, is_first: bool, is_whole: bool) -> torch.Tensor:
         """The micro-batch's share of the batch's mean loss, whose gradients are added up."""
         scale = self._updates.scale()
-        if is_whole and self._captured.takes(batch):
+        if is_whole and self._captured.replays(batch):
             return self._captured.train(batch, weight, scale, is_first, self._share)
         if is_first:
             self._updates.zero_grad(in_place=self._captured.captures)
@@ -204,7 +204,7 @@ class TrainingRun:
         self.position = after
         telemetry.step(step)
         if step.number % CHECK_EVERY == 0:
-            telemetry.look()
+            telemetry.check()
         seconds = here.seconds + self._clock() - began
         counts = StepCounts(gradients.tokens, gradients.cells, seconds)
         agreed = self._group.agree_on(counts)
@@ -267,8 +267,8 @@ class TrainingRun:
         """The metrics of the evaluation, and of the steps since the last report, of rank 0."""
         with self._updates.averaged():
             evaluated = self._workload.evaluate(self._precision)
-        of_steps = self._telemetry.read(self.position.seconds)
-        return self._group.agree(evaluated | of_steps)
+        step_metrics = self._telemetry.read(self.position.seconds)
+        return self._group.agree(evaluated | step_metrics)
 
     def _refuse_divergence(self, metrics: Mapping[str, float]) -> None:
         loss = metrics["loss"]
@@ -307,9 +307,9 @@ class TrainingRun:
         self._saves.save(self.position, self._content, best, can_wait)
 
     def _sync_buffers(self) -> None:
-        of_model = self._workload.model.buffers()
-        of_mean = self._updates.buffers()
-        self._group.sync([*of_model, *of_mean])
+        model_buffers = self._workload.model.buffers()
+        mean_buffers = self._updates.buffers()
+        self._group.sync([*model_buffers, *mean_buffers])
 
     def _content(self) -> Content:
         with self._updates.averaged():
@@ -333,7 +333,7 @@ class TrainingRun:
             self._workload.read(files)
         self.position = Position(**state["position"])
         self._telemetry.load_state_dict(state["telemetry"])
-        self._micro_batch.take(state["micro_batch"])
+        self._micro_batch.resume_with(state["micro_batch"])
         self._updates.load_state_dict(state["updates"])
         self._stopping.load_state_dict(state["progress"])
         if not self._saves.continue_from(source, checkpoint.path):
@@ -343,12 +343,14 @@ class TrainingRun:
 
     def _fit_micro_batch(self) -> None:
         """Find the micro-batch with the longest batch, if needed; the model stays the same."""
-        if not self._micro_batch.wanted:
+        if not self._micro_batch.must_be_found:
             return
         rows = self._feed.order.longest()
         weight = self._workload.weight(rows)
         with unchanged_buffers(self._workload.model):
-            self._micro_batch.rehearse(lambda size: self._attempt(rows, weight, size))
+            self._micro_batch.rehearse(
+                lambda size: self._accumulate_with_fallback(rows, weight, size)
+            )
 
     def rehearse(self) -> dict[str, float]:
         """Train one step and evaluate one batch, each of the longest samples, as the worst case.
@@ -357,8 +359,8 @@ class TrainingRun:
             `weights_bytes` and `checkpoint_bytes`.
         """
         # A first step that compiles or captures says nothing about the others.
-        self._loss.do_without()
-        self._captured.do_without()
+        self._loss.disable()
+        self._captured.disable()
         rows = self._feed.order.longest()
         self._fit_micro_batch()
         began = self._clock()

@@ -186,7 +186,7 @@ class Driver:
         away_s = now - self._listened - wait_s
         self._listened = now
         if away_s > AWAY_S:
-            self.study.was_away(away_s)
+            self.study.driver_was_away(away_s)
             if self._stop_by is not None:
                 self._stop_by += away_s
         return events

@@ -135,8 +135,8 @@ def _measured(report: ev.Reported, tried: Tried) -> dict[str, float]:
         "start_up_seconds": tried.start_up_s,
         "process_seconds": max(0.0, tried.seconds - trained_s - tried.start_up_s),
     }
-    if report.held is not None:
-        measured |= {"checkpoint_bytes": report.held.now, "weights_bytes": report.held.ended}
+    if report.sizes is not None:
+        measured |= {"checkpoint_bytes": report.sizes.now, "weights_bytes": report.sizes.ended}
     return measured
 
 

@@ -23,7 +23,7 @@ def begun(**changes: Any) -> Study:
 
 def test_a_trial_that_nobody_listened_to_is_not_taken_for_hung():
     study = begun(resources={"report_deadline": "60s"})
-    study.was_away(5000.0)
+    study.driver_was_away(5000.0)
     assert study.on_tick(5059.0) == []
     assert study.on_tick(5061.0) == [ev.Stop(0, 1)]
     assert study.history.trials[0].error_text == "no report for 61 s (report_deadline is 60 s)"
@@ -31,7 +31,7 @@ def test_a_trial_that_nobody_listened_to_is_not_taken_for_hung():
 
 def test_a_trial_that_nobody_listened_to_is_not_taken_for_late():
     study = begun(budget={"trials": 9, "per_trial": {"epochs": 9, "time_limit": "50s"}})
-    study.was_away(1000.0)
+    study.driver_was_away(1000.0)
     assert study.on_tick(1050.0 + 29.0) == []
     assert study.on_tick(1050.0 + 31.0) == [ev.Stop(0, 1)]
     assert study.history.trials[0].error_text == "still running 31 s past its time limit of 50 s"
@@ -39,14 +39,14 @@ def test_a_trial_that_nobody_listened_to_is_not_taken_for_late():
 
 def test_an_attempt_is_charged_for_its_slot_also_while_nobody_listened():
     study = begun()
-    study.was_away(1000.0)
+    study.driver_was_away(1000.0)
     study.on_event(ev.Finished(0, 1), 1010.0)
     assert study.history.trials[0].attempts[0].gpu_seconds == 1010.0
 
 
 def test_how_fast_a_trial_trains_is_not_learnt_from_time_in_which_nobody_listened():
     study = begun()
-    study.was_away(1000.0)
+    study.driver_was_away(1000.0)
     study.on_event(ev.Reported(0, 1, 0.5, {"loss": 1.0}), 1010.0)
     trial = study.history.trials[0]
     assert trial.speed is None, "it may have trained for 10 s, or for 1010 s"
@@ -93,7 +93,7 @@ def heard_until(study: Study, now: float) -> None:
 def test_reports_that_come_slowly_after_a_nap_cost_no_trial():
     study = begun(resources={"report_deadline": "12s"})
     heard_until(study, 6.0)
-    study.was_away(20.0)
+    study.driver_was_away(20.0)
     assert study.on_tick(26.0) == []
     assert study.on_tick(90.0) == [], "its reports are on their way, for all that is known"
     study.on_event(ev.Reported(0, 1, 0.5, {"loss": 1.0}), 90.0)
@@ -107,7 +107,7 @@ def test_reports_that_come_slowly_after_a_nap_cost_no_trial():
 def test_an_attempt_that_ended_while_nobody_listened_is_charged_until_its_end():
     study = begun()
     study.on_event(ev.Reported(0, 1, 9.0, {"loss": 1.0}), 5.0)
-    study.was_away(1000.0)
+    study.driver_was_away(1000.0)
     study.on_event(ev.Finished(0, 1, held_s=6.5), 1010.0)
     trial = study.history.trials[0]
     assert (trial.gpu_seconds, trial.ended) == (6.5, 6.5)

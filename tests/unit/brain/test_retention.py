@@ -27,7 +27,7 @@ from trials.checkpoints.checkpoints import Checkpoints
 from trials.checkpoints.folders import folder_at, inside, trial_folder
 from trials.checkpoints.manifests import Label
 from trials.checkpoints.trimming import WORKING
-from trials.contract import Held
+from trials.contract import CheckpointSizes
 
 
 def kept(*trials: Trial) -> list[int]:
@@ -253,10 +253,10 @@ def test_a_whole_study_stays_below_its_limit(caplog, tmp_path):
     spec = spec_with(budget=budget_of(60), checkpoints={"max_gb": 8})
     study = Simulation(spec)
     poll = study.executor.poll
-    sizes = Held(now=GIGABYTE, waiting=GIGABYTE // 2, ended=GIGABYTE // 5)
+    sizes = CheckpointSizes(now=GIGABYTE, waiting=GIGABYTE // 2, ended=GIGABYTE // 5)
 
     def with_sizes(timeout_s: float) -> list[ev.Event]:
-        return [replace(e, held=sizes) if hasattr(e, "held") else e for e in poll(timeout_s)]
+        return [replace(e, sizes=sizes) if hasattr(e, "sizes") else e for e in poll(timeout_s)]
 
     study.executor.poll = with_sizes  # type: ignore[method-assign]
     sweeper = Sweeper(StudyFolder(OURS, str(tmp_path)))

@@ -24,7 +24,7 @@ from support.studies.small import (
     spec_with,
 )
 from support.thoroughness import examples
-from trials.contract import Held
+from trials.contract import CheckpointSizes
 
 NO_PRUNING: dict[str, Any] = {"search": search_by()}
 
@@ -70,7 +70,9 @@ def test_a_trial_pauses_at_a_rung_and_its_slot_takes_the_next_one():
 
 def saved(command: ev.Command, resource: float, best: str, **more: Any) -> ev.Reported:
     """A report whose checkpoint is `at-RESOURCE`, of 100 bytes, 30 of which are weights."""
-    return report(command, resource, best=best, held=Held(now=1000, waiting=130, ended=30), **more)
+    return report(
+        command, resource, best=best, sizes=CheckpointSizes(now=1000, waiting=130, ended=30), **more
+    )
 
 
 def test_a_trial_that_waits_names_what_it_continues_from_and_its_best():
@@ -105,7 +107,9 @@ def test_what_was_being_written_when_a_trial_was_pruned_counts_once_it_is_whole(
     trial = study.history.trials[0]
     assert (trial.state, trial.value, trial.checkpoint) == (State.PRUNED, 0.1, "at-1")
     study.history.drain()
-    study.on_event(ev.Stopped(0, 1, best="at-2", held=Held(now=900, waiting=140, ended=40)), 7.0)
+    study.on_event(
+        ev.Stopped(0, 1, best="at-2", sizes=CheckpointSizes(now=900, waiting=140, ended=40)), 7.0
+    )
     assert (trial.checkpoint, trial.best_checkpoint, trial.checkpoint_bytes) == ("at-2", "at-2", 40)
     assert study.history.drain().trials == [trial]
     study.on_event(ev.Stopped(0, 2, best="at-9"), 8.0)
@@ -120,7 +124,7 @@ def test_a_late_word_brings_nothing_back_that_was_given_up():
     study.on_event(saved(launch, 1.0, "at-1", loss=0.1), 6.0)
     trial = study.history.trials[0]
     trial.checkpoint = trial.best_checkpoint = trial.checkpoint_bytes = None
-    study.on_event(ev.Stopped(0, 1, best="at-1", held=Held(1, 1, 1)), 7.0)
+    study.on_event(ev.Stopped(0, 1, best="at-1", sizes=CheckpointSizes(1, 1, 1)), 7.0)
     assert (trial.checkpoint, trial.best_checkpoint, trial.checkpoint_bytes) == (None, None, None)
 
 

@@ -14,7 +14,7 @@ from hpsearch.domain.records import StudyRecord, Trial
 def expecting(trial: Trial, value: float | None, deviation: float | None) -> bool:
     """Note an expectation, and tell whether the trial is written for it."""
     history = History(StudyRecord(1, "s", ""), [trial])
-    TrialLog(history).expects(trial, value, deviation)
+    TrialLog(history).note_expected(trial, value, deviation)
     touched = bool(history.drain().trials)
     changed = history.changed_since(1)[1] == [trial.number]
     assert changed is touched, "readers and the store see the same"

@@ -29,7 +29,7 @@ def test_legal_moves_are_made_and_others_refused_with_the_story(table, states):
 
 def test_three_states_of_a_trial_are_terminal_and_in_two_phases_a_study_leaves():
     assert [state for state in State if state.terminal] == ["complete", "pruned", "failed"]
-    assert [each for each in Phase if each.leaves] == ["ending", "interrupted"]
+    assert [each for each in Phase if each.winds_down] == ["ending", "interrupted"]
 
 
 @pytest.mark.parametrize(("table", "states"), TABLES)

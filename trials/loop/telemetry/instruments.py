@@ -128,7 +128,7 @@ class Telemetry:
         at = f"{what} became {value} at step {step.number}"
         return Diverged(f"{at} ({facts}); try a lower learning rate")
 
-    def look(self) -> None:
+    def check(self) -> None:
         """Settle, and note the GPU's utilisation."""
         self.settle()
         self._utilization += _utilization(self._device)

@@ -48,7 +48,7 @@ class FunctionCall:
         if setup.resume_from is not None:
             self._continue_from(setup.resume_from)
         self.newest: Path | str | None = None
-        self.told_best: Path | str | None = None  # on a rank above 0
+        self.best_of_first: Path | str | None = None  # on a rank above 0
         self.history = ReportHistory(setup, self.checkpoints, _read(self.checkpoint, _HISTORY))
         self.stopping = False
         self.given: Any = None
@@ -59,15 +59,17 @@ class FunctionCall:
         self.watch.go_on()
 
     def _continue_from(self, source: Path | str) -> None:
-        opening = opened_on_ranks(source, self._rank, lambda find: self.told("checkpoint", find))
+        opening = opened_on_ranks(
+            source, self._rank, lambda find: self.broadcast("checkpoint", find)
+        )
         found = self._open.enter_context(opening)
         self.checkpoint = found.files
         if self.is_first:
             self.checkpoints.continue_from(source, found.path)
 
-    def told(self, subject: str, decide: Callable[[], T]) -> T:
-        """The result of `decide`, as `contract.Ranks.told`."""
-        return decide() if self._ranks is None else self._ranks.told(subject, decide)
+    def broadcast(self, subject: str, decide: Callable[[], T]) -> T:
+        """The result of `decide`, as `contract.Ranks.broadcast`."""
+        return decide() if self._ranks is None else self._ranks.broadcast(subject, decide)
 
     @property
     def is_trained(self) -> bool:
@@ -78,7 +80,7 @@ class FunctionCall:
     def best(self) -> Path | str | None:
         """The checkpoint of the best report of this call, if any."""
         if not self.is_first:
-            return self.told_best
+            return self.best_of_first
         return None if self.newest is None else self.checkpoints.best_until(self.newest)
 
     def report(self, resource: float, metrics: Mapping[str, Any]) -> Report | Note:
@@ -176,7 +178,7 @@ class FunctionTrial:
     def stopped(self) -> bool:
         """The trial is over: the next report or save raises `TrialStopped`. On several ranks, each
         one asks as often as rank 0, and has its answer."""
-        return self._call.told("stopped", lambda: self._call.stopping)
+        return self._call.broadcast("stopped", lambda: self._call.stopping)
 
     @property
     def saved(self) -> Path | str | None:
@@ -214,9 +216,9 @@ class FunctionTrial:
             TrialStopped: The trial is over; `finally` blocks run.
         """
         call = self._call
-        newest, best = call.told("report", lambda: self._report(resource, metrics))
+        newest, best = call.broadcast("report", lambda: self._report(resource, metrics))
         if not call.is_first:
-            call.newest, call.told_best = _place(newest), _place(best)
+            call.newest, call.best_of_first = _place(newest), _place(best)
 
     def _report(
         self, resource: float, metrics: Mapping[str, Any]
@@ -237,7 +239,7 @@ class FunctionTrial:
         Raises:
             TrialStopped: The trial is over.
         """
-        return self._call.told("value", lambda: self._ask(Question(name, distribution)))
+        return self._call.broadcast("value", lambda: self._ask(Question(name, distribution)))
 
     def _ask(self, question: Question) -> Any:
         self._wait_for(question)
@@ -249,7 +251,7 @@ class FunctionTrial:
         Raises:
             TrialStopped: The trial is over.
         """
-        self._call.told("note", lambda: self._wait_for(note))
+        self._call.broadcast("note", lambda: self._wait_for(note))
 
     def _wait_for(self, item: Item) -> None:
         self._call.raise_if_stopping()
@@ -274,7 +276,7 @@ class FunctionTrial:
         Raises:
             TrialStopped: The trial is over.
         """
-        self._call.told("save", self._call.raise_if_stopping)
+        self._call.broadcast("save", self._call.raise_if_stopping)
         with self._call.saving(state) as folder:
             yield folder
 

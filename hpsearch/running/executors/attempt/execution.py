@@ -17,8 +17,18 @@ from hpsearch.running.executors.attempt.thinning import Thinning
 from hpsearch.running.executors.worker_config import WorkerState
 from trials.checkpoints.disk.log_file import LogFile
 from trials.checkpoints.manifests import CheckpointError
-from trials.checkpoints.trimming import held
-from trials.contract import Finding, Held, Note, Pruned, Question, Ranks, Report, Setup, Severity
+from trials.checkpoints.trimming import sizes_of
+from trials.contract import (
+    CheckpointSizes,
+    Finding,
+    Note,
+    Pruned,
+    Question,
+    Ranks,
+    Report,
+    Setup,
+    Severity,
+)
 from trials.foreign import text_of
 from trials.running import arithmetic
 from trials.running.arithmetic import Arithmetic
@@ -164,7 +174,7 @@ class Execution:
             return ending
         with suppress(Exception):  # a store that does not answer: the last report named the best
             best = runner.best
-            return replace(ending, best=_text(best), held=_held(ending.checkpoint, best))
+            return replace(ending, best=_text(best), sizes=_sizes(ending.checkpoint, best))
         return ending
 
     def _settle_arithmetic(self) -> tuple[dict[str, Any], ev.Began]:
@@ -248,7 +258,7 @@ class Execution:
             report.elapsed,
             _text(checkpoint),
             _text(best),
-            _held(checkpoint, best),
+            _sizes(checkpoint, best),
             saved_at,
         )
         if self._thinning.due(reported, self._control.until):
@@ -268,7 +278,7 @@ class Execution:
 
     def _finished(self, runner: Runner, why: str) -> ev.Finished:
         best = runner.best
-        return ev.Finished(*self._key, why, _text(best), held=_held(best, best))
+        return ev.Finished(*self._key, why, _text(best), sizes=_sizes(best, best))
 
     def _timed_out(self) -> ev.Failed:
         text = f"ran past its time limit of {self._order.time_limit_s:g} s"
@@ -286,12 +296,12 @@ def _text(path: Path | str | None) -> str | None:
     return None if path is None else str(path)
 
 
-def _held(newest: Path | str | None, best: Path | str | None) -> Held | None:
+def _sizes(newest: Path | str | None, best: Path | str | None) -> CheckpointSizes | None:
     """The bytes of a trial's checkpoints; None without any, or if they cannot be read."""
     if newest is None:
         return None
     try:
-        return held(newest, best)
+        return sizes_of(newest, best)
     # Each store has errors of its own, and no trial fails for a size.
     except Exception:  # noqa: BLE001
         return None

@@ -93,7 +93,7 @@ def test_a_store_that_does_not_tell_sizes_fails_no_trial(tmp_path, monkeypatch):
     worker = launched(worker_of(tmp_path, f"memory://{uuid.uuid4().hex}"))
     finished = events_until(worker, ev.Finished)[-1]
     assert finished.checkpoint.endswith("epoch-4")
-    assert finished.held is None
+    assert finished.sizes is None
 
 
 def test_a_trial_whose_checkpoints_are_all_damaged_starts_afresh(tmp_path):
@@ -152,7 +152,7 @@ def test_a_store_that_cannot_tell_what_it_holds_fails_no_trial(tmp_path):
     url = f"moody://{uuid.uuid4().hex}"
     worker = launched(worker_of(tmp_path, url))
     events = events_until(worker, ev.Finished)
-    assert [event.held for event in events_of(events, ev.Reported)] == [None] * 4
+    assert [event.sizes for event in events_of(events, ev.Reported)] == [None] * 4
     folder_at(url).strip("trial-00007", ["last"])
 
 

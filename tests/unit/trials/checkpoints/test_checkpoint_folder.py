@@ -16,7 +16,7 @@ from trials.checkpoints.continuing import opened
 from trials.checkpoints.disk.whole_folders import MANIFEST
 from trials.checkpoints.folders import folder_at, split
 from trials.checkpoints.manifests import CheckpointError, check
-from trials.checkpoints.trimming import held, trim_ended, trim_waiting
+from trials.checkpoints.trimming import sizes_of, trim_ended, trim_waiting
 
 
 def test_links_are_read_back_and_never_followed(folder, tmp_path):
@@ -147,7 +147,7 @@ def test_a_manifest_that_says_nothing_is_as_one_that_is_not_there(folder, manife
     with pytest.raises(CheckpointError, match="is damaged: its"):
         check(only)
     folder_at(folder).take_state("step-1")
-    assert held(only, None).ended > 0
+    assert sizes_of(only, None).ended > 0
 
 
 def test_links_are_made_below_no_other_link(tmp_path):

@@ -6,8 +6,8 @@ from support.files.checkpoints import names_in, three_saved
 from trials.checkpoints.disk.whole_folders import MANIFEST
 from trials.checkpoints.folders import folder_at, inside, split, used_bytes
 from trials.checkpoints.manifests import CheckpointError, check
-from trials.checkpoints.trimming import held, trim_ended, trim_waiting
-from trials.contract import Held
+from trials.checkpoints.trimming import sizes_of, trim_ended, trim_waiting
+from trials.contract import CheckpointSizes
 
 
 def manifest_bytes(source):
@@ -27,7 +27,7 @@ def test_one_that_waits_keeps_its_newest_whole_and_the_weights_of_its_best(folde
     check(best)
     with pytest.raises(CheckpointError, match=r"state\.pt is missing"):
         check(best, whole=True)
-    assert held(newest, best).waiting == held(newest, best).now - pointer_bytes(folder)
+    assert sizes_of(newest, best).waiting == sizes_of(newest, best).now - pointer_bytes(folder)
     trim_waiting(newest, best)
     assert names_in(folder) == ["step-1", "step-3"]
 
@@ -42,7 +42,7 @@ def test_what_is_newer_than_the_record_is_not_touched_while_a_trial_waits(folder
 
 def test_one_that_ended_keeps_the_weights_of_its_best_alone(folder):
     checkpoints, (best, _, newest) = three_saved(folder)
-    sizes = held(newest, best)
+    sizes = sizes_of(newest, best)
     assert sizes.ended == 300 + 1 + manifest_bytes(best)
     assert sizes.waiting == sizes.ended + 900 + 1 + manifest_bytes(newest)
     trim_ended(best)
@@ -50,7 +50,9 @@ def test_one_that_ended_keeps_the_weights_of_its_best_alone(folder):
     assert (checkpoints.best, checkpoints.last) == (best, best)
     check(best)
     assert used_bytes(folder) - pointer_bytes(folder) == sizes.ended
-    assert held(best, best) == Held(now=used_bytes(folder), waiting=sizes.ended, ended=sizes.ended)
+    assert sizes_of(best, best) == CheckpointSizes(
+        now=used_bytes(folder), waiting=sizes.ended, ended=sizes.ended
+    )
 
 
 def test_nothing_is_removed_for_a_checkpoint_that_is_not_there(folder):

@@ -78,6 +78,7 @@ def reports_of_two_processes(lab):
     return reports
 
 
+@pytest.mark.thorough
 def test_two_processes_train_as_one_would_and_only_the_first_prints(lab):
     assert len(reports_of_two_processes(lab)) == 4
 

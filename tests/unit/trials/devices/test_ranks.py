@@ -29,14 +29,17 @@ def test_the_ranks_of_a_node_follow_each_other() -> None:
 
 def test_others_get_what_rank_0_decides_each_in_its_turn(two) -> None:
     first, second = two
-    assert [first.told("stopped", lambda: False), first.told("stopped", lambda: True)] == [0, 1]
-    assert first.told("value", lambda: 0.5) == 0.5
+    assert [
+        first.broadcast("stopped", lambda: False),
+        first.broadcast("stopped", lambda: True),
+    ] == [0, 1]
+    assert first.broadcast("value", lambda: 0.5) == 0.5
 
     def never() -> bool:
         raise AssertionError("only rank 0 decides")
 
-    assert second.told("value", never) == 0.5
-    assert [second.told("stopped", never), second.told("stopped", never)] == [0, 1]
+    assert second.broadcast("value", never) == 0.5
+    assert [second.broadcast("stopped", never), second.broadcast("stopped", never)] == [0, 1]
 
 
 def test_others_stop_and_fail_where_rank_0_does(two) -> None:
@@ -49,13 +52,13 @@ def test_others_stop_and_fail_where_rank_0_does(two) -> None:
         raise ValueError("x is not a number")
 
     with pytest.raises(TrialStopped):
-        first.told("report", stop)
+        first.broadcast("report", stop)
     with pytest.raises(TrialStopped):
-        second.told("report", int)
+        second.broadcast("report", int)
     with pytest.raises(ValueError, match="x is not a number"):
-        first.told("report", fail)
+        first.broadcast("report", fail)
     with pytest.raises(RuntimeError, match="raised on rank 0: ValueError: x is not a number"):
-        second.told("report", int)
+        second.broadcast("report", int)
 
 
 def test_ranks_with_different_parameters_refuse_to_train(two) -> None:

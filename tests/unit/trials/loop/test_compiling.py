@@ -108,7 +108,7 @@ def test_the_real_compilers_failure_is_survived(monkeypatch):
 
     monkeypatch.setattr(torch, "compile", functools.partial(torch.compile, backend=no_compiler))
     loss = CompilableLoss("always", torch.sum)
-    assert loss.attempt(lambda: loss.sum(torch.ones(3))).item() == 3.0
+    assert loss.with_fallback(lambda: loss.sum(torch.ones(3))).item() == 3.0
     assert loss.compiled is False
 
 
@@ -119,7 +119,7 @@ def test_memory_that_runs_out_and_a_loss_that_fails_are_no_failures_of_the_compi
         raise RuntimeError("CUDA out of memory")
 
     with pytest.raises(RuntimeError, match="out of memory"):
-        loss.attempt(work)
+        loss.with_fallback(work)
     assert loss.compiled is True
     loss = CompilableLoss("always", torch.sum)
 
@@ -127,7 +127,7 @@ def test_memory_that_runs_out_and_a_loss_that_fails_are_no_failures_of_the_compi
         raise RuntimeError("shapes do not fit")
 
     with pytest.raises(RuntimeError, match="shapes do not fit"):
-        loss.attempt(work)
+        loss.with_fallback(work)
 
 
 def test_several_processes_are_told_that_they_train_without_it(caplog):

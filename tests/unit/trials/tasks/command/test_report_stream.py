@@ -6,6 +6,7 @@ import pytest
 
 from support.running.command_runs import first_of, log_of, reports_of, shell
 from trials.contract import Goal, ProgramFailed
+from trials.descriptions import report_pattern
 from trials.tasks.command.report_stream import CsvRows
 
 
@@ -24,8 +25,9 @@ def test_a_pattern_finds_reports_in_what_a_program_prints_and_they_stay_in_the_l
 
 @pytest.mark.parametrize("lines", [1, 11])
 def test_lines_that_take_too_long_to_search_are_left_out_and_in_the_end_the_pattern_is_refused(
-    start, python, tmp_path, lines
+    start, python, tmp_path, monkeypatch, lines
 ):
+    monkeypatch.setattr(report_pattern, "LIMIT_S", 0.1)  # what is refused would compute for so long
     program = python(
         f"for _ in range({lines}):\n    print('x' * 5000 + '!')\nprint('xxepoch 3 a=2')\n"
     )
