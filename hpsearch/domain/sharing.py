@@ -3,7 +3,8 @@
 Where `resources.gpu` is `share`, a slot names its card. The cards of one type begin with one slot
 each. While all slots of a card are busy, twice as many are tried, and stay if they train `GROWTH`
 more together; then numbers between. A trial that runs out of memory on a shared card takes one slot
-back, and returns what it took if it fails all the same. The number is kept with the study, and studies like it begin with that.
+back, and returns what it took if it fails all the same. The number is kept with the study, and
+studies like it begin with that.
 
 Trials differ in speed, so numbers of slots are compared by the same trials as far as possible: the
 logarithm of a speed is that of its trial plus the effect of the number, by least squares, where

@@ -30,7 +30,7 @@ def full_at(most: int) -> Curve:
     return lambda trials: 1000.0 * trials if trials <= most else None
 
 
-TRIALS_150 = {"trials": 150, "per_trial": {"epochs": 9}}
+OF_60 = {"trials": 60, "per_trial": {"epochs": 9}}
 CURVES = [saturating(1), saturating(3), saturating(30)]
 CURVES += [worse_past(most) for most in (1, 2, 3, 6, 7, 12)]
 CURVES += [full_at(most) for most in (1, 2, 3, 5, 11, 16)]
@@ -139,15 +139,15 @@ def test_a_card_is_charged_for_its_time_whatever_happens(seed: int) -> None:
     """At least for the time in which all its slots were busy, at most for that in which any was;
     the budget is kept, and no trial fails that has memory somewhere."""
     draw = random.Random(seed)
-    hours = draw.choice([0.5, 1.0, 2.0])
+    hours = draw.choice([0.1, 0.2, 0.4])
     budget: dict[str, object] = {"gpu_hours": hours, "per_trial": {"epochs": 9}}
     if draw.random() < 0.3:
-        budget["wall_clock"] = "20m"
+        budget["wall_clock"] = "5m"
     curve = draw.choice([*CURVES, lambda trials: 1000 * trials**0.7])
-    losses = tuple(sorted(draw.uniform(0, 3000) for _ in range(draw.choice([0, 0, 5]))))
+    losses = tuple(sorted(draw.uniform(0, 900) for _ in range(draw.choice([0, 0, 5]))))
     pruner = draw.choice(["none", "promotion"])
     simulation = on_shared_cards(
-        curve, draw.choice([1, 1, 3]), search=search_by(pruner=pruner), budget=budget, losses=losses
+        curve, draw.choice([1, 1, 2]), search=search_by(pruner=pruner), budget=budget, losses=losses
     )
     never = draw.choice([1.0, 0.95, 0.7])
     simulation.executor.room = lambda params: 0 if params["x"] > never else MOST  # type: ignore[attr-defined]
@@ -174,11 +174,11 @@ def test_a_card_is_charged_for_its_time_whatever_happens(seed: int) -> None:
 
 
 def test_trials_that_never_have_memory_leave_the_number_to_others() -> None:
-    simulation = on_shared_cards(worse_past(6), search=search_by(), budget=TRIALS_150)
+    simulation = on_shared_cards(worse_past(6), search=search_by(), budget=OF_60)
     simulation.executor.room = lambda params: 0 if params["x"] > 0.8 else MOST  # type: ignore[attr-defined]
     simulation.run()
     failed = [trial for trial in simulation.history.trials if trial.state is State.FAILED]
-    assert len(failed) > 10
+    assert len(failed) > 5
     assert all(len(trial.attempts) <= 3 for trial in failed)
     assert (worse_past(6)(trials_at_once(simulation)) or 0.0) >= 0.75 * 6000
 
