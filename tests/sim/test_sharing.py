@@ -14,7 +14,6 @@ from hpsearch.domain.records import Outcome
 from hpsearch.domain.sharing import Sharing
 from support.studies.shared_cards import MOST, Curve, on_shared_cards
 from support.studies.small import Simulation, search_by
-from support.thoroughness import examples
 
 
 def saturating(half: float) -> Curve:
@@ -134,7 +133,8 @@ def test_an_attempt_is_charged_by_its_share_as_slots_come_also_after_a_crash() -
     )
 
 
-@pytest.mark.parametrize("seed", range(examples(40)))
+@pytest.mark.thorough
+@pytest.mark.parametrize("seed", range(40))
 def test_a_card_is_charged_for_its_time_whatever_happens(seed: int) -> None:
     """At least for the time in which all its slots were busy, at most for that in which any was;
     the budget is kept, and no trial fails that has memory somewhere."""
