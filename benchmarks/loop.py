@@ -173,7 +173,8 @@ def make_job(folder: Path, data: Path | None, model: Path | None, samples: int) 
     train, test = rows["train.csv"][:samples], rows["test.csv"]
     labels = tuple(sorted({category for _, category in train}))
     write(folder / "train.csv", train)
-    write(folder / "test.csv", [row for row in test if row[1] in labels][:TEST_ROWS])
+    known = [row for row in test if row[1] in labels]
+    write(folder / "test.csv", known[: min(TEST_ROWS, samples)])
     source = Scratch() if model is None else Pretrained(str(model))
     texts = [text for text, _ in train]
     tokenizer = save_classifier(folder / "model", source, texts, labels, Job.max_length)
@@ -309,7 +310,7 @@ def main() -> None:
         "--only", nargs="+", metavar="CONTENDER", help="measure only these, and the floor"
     )
     parser.add_argument(
-        "--quick", action="store_true", help="one repeat on 256 texts, from scratch only"
+        "--quick", action="store_true", help="one repeat on 128 texts, from scratch only"
     )
     parser.add_argument("--json", type=Path, metavar="FILE")
     parser.add_argument("--one", help=argparse.SUPPRESS)
@@ -330,7 +331,7 @@ def main() -> None:
         contenders = [c for c in contenders if c not in NEED_A_GPU]
     if arguments.only:
         contenders = [c for c in contenders if c == "floor" or c in arguments.only]
-    samples, repeats = (256, 1) if arguments.quick else (arguments.samples, arguments.repeats)
+    samples, repeats = (128, 1) if arguments.quick else (arguments.samples, arguments.repeats)
     models = [None] if arguments.quick or arguments.model is None else [None, arguments.model]
     rows = []
     for model in models:

@@ -236,9 +236,11 @@ class AttemptEvents:
     ) -> None:
         """Fail a trial that ran out of memory; beside others on its GPU, let it begin again where
         fewer share one, as often as it may be lost."""
-        note = self.attempts.share_with_fewer(running)
         lost = sum(attempt.outcome is Outcome.LOST for attempt in trial.attempts)
-        if note is None or lost >= self.spec.resources.retries:
+        is_left = lost < self.spec.resources.retries
+        note = self.attempts.share_with_fewer(running) if is_left else None
+        if note is None:
+            self.attempts.gives_slots_again(trial.number)
             self._fail(running, trial, event.kind, event.text, now)
             return
         why = f"{event.text}; {note}"

@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from hpsearch.brain.ledger import Key, Spending
+from hpsearch.brain.ledger import Key, Rate, Spending
 from hpsearch.domain import events as ev
 from hpsearch.domain.facts import SHARING
 from hpsearch.domain.history import History
@@ -54,21 +54,18 @@ class CurrentAttempt:
 
     attempt: Attempt
     slot: Slot
+    rate: Rate
     until: float  # the resource up to which it may train before it waits for a command
     resource: float  # the resource of its last report
     heard: float  # the time of its last event
     stopping: str | None = None  # the reason why it was asked to save and stop; None if it was not
     away_s: float = 0.0  # the seconds of its time during which the driver was not listening
     reported: float | None = None  # the time of its last report, less what the driver was away for
+    share: float = 1.0  # of the memory of its GPU that it may use
 
     @property
     def key(self) -> Key:
         return self.attempt.trial, self.attempt.number
-
-    @property
-    def gpus(self) -> float:
-        """The GPUs that it is charged for: those of its slot when it began."""
-        return self.slot.gpus if self.attempt.gpus is None else self.attempt.gpus
 
     def speed_at(self, resource: float, now: float) -> float | None:
         """Resource trained a second, by a report at that resource; None if it is not known.
@@ -128,8 +125,8 @@ class Attempts:
         for attempt in unfinished:
             ended = max(attempt.started, last_seen)
             gpus = self.stated_gpus if attempt.gpus is None else attempt.gpus
-            note = "its driver died"
-            self._spending.settle(attempt, Outcome.INTERRUPTED, ended, gpus, note)
+            rate, note = Rate(gpus, attempt.started), "its driver died"
+            self._spending.settle(attempt, Outcome.INTERRUPTED, ended, rate, note)
         return bool(unfinished)
 
     def adopt(self, trial: Trial, until: float) -> None:
@@ -143,7 +140,8 @@ class Attempts:
         own = [each for each in trial.reports.values() if each.attempt == attempt.number]
         resource = max((each.resource for each in own), default=attempt.start_resource)
         heard = max((each.created for each in own), default=attempt.started)
-        self.running[trial.number] = CurrentAttempt(attempt, slot, until, resource, heard)
+        rate = Rate(slot.gpus, attempt.started)
+        self.running[trial.number] = CurrentAttempt(attempt, slot, rate, until, resource, heard)
 
     @property
     def stated_gpus(self) -> float:
@@ -174,11 +172,23 @@ class Attempts:
         return [each for each in self.slots.values() if each.card == slot.card]
 
     def _divide(self, card: str, now: float) -> None:
-        """Divide the price of a card among its slots. What runs there keeps its own."""
+        """Divide the price of a card among its slots, from now on."""
         self._changed[card] = now
         slots = [slot for slot in self.slots.values() if slot.card == card]
         for slot in slots:
             slot.gpus = 1 / len(slots)
+            running = None if slot.holds is None else self.current(*slot.holds)
+            if running is not None:
+                before, running.rate = running.rate, running.rate.changed(slot.gpus, now)
+                self._spending.rescale(running.attempt, before, running.rate, now)
+                self._note_gpus(running, now)
+
+    def _note_gpus(self, running: CurrentAttempt, now: float) -> None:
+        """Record the mean GPUs of an attempt by now, for who takes the study over."""
+        attempt = running.attempt
+        if now > attempt.started:
+            attempt.gpus = running.rate.charge(now) / (now - attempt.started)
+            self._history.touch_attempt(attempt)
 
     def _fill(self, device: str) -> None:
         """Note how many slots share each card of a type, and have the driver fill them."""
@@ -194,6 +204,7 @@ class Attempts:
         running.reported, slot.has_reported = now, True
         if not slot.card:
             return
+        self._note_gpus(running, now)
         since, speed = running.attempt.started, running.speed_at(resource, now)
         if before is not None:
             since = before
@@ -212,12 +223,18 @@ class Attempts:
         """Let one trial fewer share each GPU of this type, as one ran out of memory beside others.
         Returns a note on that; None if it had its GPU to itself."""
         beside = len(self._beside(running.slot)) if running.slot.card else 1
-        if beside == 1 and running.gpus == 1:
+        if beside == 1 and running.share == 1:
             return None
         sharing = self._sharing[running.slot.device]
-        sharing.ran_short(max(beside, round(1 / running.gpus)))
+        sharing.ran_short(max(beside, round(1 / running.share)), running.attempt.trial)
         self._fill(running.slot.device)
         return f"it shared its GPU: at most {sharing.known['most']} share one from now on"
+
+    def gives_slots_again(self, trial: int) -> None:
+        """Hold the slots again that a trial has taken back that fails for want of memory."""
+        for device, sharing in self._sharing.items():
+            if sharing.failed(trial):
+                self._fill(device)
 
     def drop_slot(self, name: str, now: float) -> Key | None:
         """Remove a worker that is gone; returns the attempt that it worked on, if any."""
@@ -248,7 +265,10 @@ class Attempts:
         self._history.add_attempt(attempt)
         reserved = self._spending.reserve(attempt, cost)
         assert reserved, "the agenda hands out nothing that cannot be afforded"
-        running = CurrentAttempt(attempt, slot, until, trial.trains_from, heard=now)
+        rate, share = Rate(slot.gpus, now), slot.gpus if slot.card else 1.0
+        running = CurrentAttempt(
+            attempt, slot, rate, until, trial.trains_from, heard=now, share=share
+        )
         slot.holds = running.key
         self.running[number] = running
         launch = ev.Launch(
@@ -286,13 +306,13 @@ class Attempts:
         trial.resource = max(trial.resource, resource)
         running.resource = max(running.resource, resource)
         rest = max(0.0, running.until - resource)
-        self._spending.give_back(running.attempt, rest, now, running.gpus)
+        self._spending.give_back(running.attempt, rest, now, running.rate)
 
     def end(
         self, running: CurrentAttempt, outcome: Outcome, now: float, note: str | None = None
     ) -> None:
         """End an attempt and charge it."""
-        self._spending.settle(running.attempt, outcome, now, running.gpus, note)
+        self._spending.settle(running.attempt, outcome, now, running.rate, note)
         del self.running[running.attempt.trial]
 
     def advance(

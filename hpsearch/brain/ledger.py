@@ -46,6 +46,23 @@ def gpu_share(gpus: float) -> float:
     return gpus if gpus > 0 else 1.0
 
 
+@dataclass(frozen=True, slots=True)
+class Rate:
+    """GPUs that an attempt is charged for, and since when: by them alone its whole charge is right,
+    so that is before its start where it was charged for more until lately, and later for less."""
+
+    gpus: float
+    since: float
+
+    def charge(self, now: float) -> float:
+        """GPU-seconds until a time."""
+        return max(0.0, now - self.since) * gpu_share(self.gpus)
+
+    def changed(self, gpus: float, now: float) -> "Rate":
+        """The rate of the same attempt with other GPUs from now on."""
+        return Rate(gpus, now - self.charge(now) / gpu_share(gpus))
+
+
 @dataclass
 class Ledger:
     """The GPU-seconds that one study may spend, has spent and has reserved."""
@@ -275,18 +292,18 @@ class Spending:
         self._history.touch_attempt(attempt)
         return True
 
-    def due(self, running: Iterable[tuple[Attempt, float]]) -> float | None:
-        """The time at which the first of these attempts, each on a slot of so many GPUs, will have
-        outgrown its reservation; None if none will."""
+    def due(self, running: Iterable[tuple[Attempt, Rate]]) -> float | None:
+        """The time at which the first of these attempts, each with its rate, will have outgrown its
+        reservation; None if none will."""
         if not self.ledger.is_limited:
             return None
-        return min((_outgrown_at(attempt, gpus) for attempt, gpus in running), default=None)
+        return min((_outgrown_at(attempt, rate) for attempt, rate in running), default=None)
 
-    def is_outgrown(self, attempt: Attempt, now: float, gpus: float) -> bool:
+    def is_outgrown(self, attempt: Attempt, now: float, rate: Rate) -> bool:
         """True if an attempt has used up its reservation."""
         if not self.ledger.is_limited:
             return False
-        return now + ROUNDING_S >= _outgrown_at(attempt, gpus)
+        return now + ROUNDING_S >= _outgrown_at(attempt, rate)
 
     def extend(self, attempt: Attempt) -> bool:
         """Reserve up to a quarter more for an attempt; False, and nothing changed, if less than a
@@ -295,14 +312,21 @@ class Spending:
         left = self.ledger.left(attempt.device)
         return self.reserve(attempt, more if left is None else max(1.0, min(more, left)))
 
-    def give_back(self, attempt: Attempt, rest: float, now: float, gpus: float) -> None:
+    def rescale(self, attempt: Attempt, before: Rate, after: Rate, now: float) -> None:
+        """Reserve for the rest of an attempt at another rate; what is left may be too little."""
+        if self.ledger.is_limited:
+            rest = attempt.reserved_gpu_seconds - before.charge(now)
+            factor = gpu_share(after.gpus) / gpu_share(before.gpus)
+            self.reserve(attempt, max(0.0, rest) * (factor - 1))
+
+    def give_back(self, attempt: Attempt, rest: float, now: float, rate: Rate) -> None:
         """Free what is reserved for an attempt beyond the worst case of the rest of its stretch, at
         the trial's own pace."""
         pace = self.paces.of(self._history.trials[attempt.trial], attempt.device)
         if not self.ledger.is_limited or pace is None:
             return
         worst_s = self._worst_s(rest, pace, 0.0) or 0.0
-        needed = (now - attempt.started + worst_s) * gpu_share(gpus)
+        needed = rate.charge(now + worst_s)
         spare = attempt.reserved_gpu_seconds - needed
         if spare > 0:
             self.reserve(attempt, -spare)
@@ -310,12 +334,12 @@ class Spending:
     # ----------------------------------------------------------------------------------- afterwards
 
     def settle(
-        self, attempt: Attempt, outcome: Outcome, now: float, gpus: float, note: str | None
+        self, attempt: Attempt, outcome: Outcome, now: float, rate: Rate, note: str | None
     ) -> None:
         """Charge an attempt that has ended, and its trial, for the time it held its slot."""
         history = self._history
         trial = history.trials[attempt.trial]
-        gpu_seconds = max(0.0, now - attempt.started) * gpu_share(gpus)
+        gpu_seconds = rate.charge(now)
         attempt.ended = now
         attempt.outcome = outcome
         attempt.note = note
@@ -345,8 +369,8 @@ def _recalled(attempts: Iterable[Attempt]) -> StartUps:
     return start_ups
 
 
-def _outgrown_at(attempt: Attempt, gpus: float) -> float:
+def _outgrown_at(attempt: Attempt, rate: Rate) -> float:
     """The time at which an attempt must have more reserved, or stop: a little before its
     reservation is used up, since it takes a step and a save to stop."""
-    reserved_s = attempt.reserved_gpu_seconds / gpu_share(gpus)
-    return attempt.started + max(reserved_s - STOPPING_S, reserved_s * 0.9)
+    reserved_s = attempt.reserved_gpu_seconds / gpu_share(rate.gpus)
+    return rate.since + max(reserved_s - STOPPING_S, reserved_s * 0.9)

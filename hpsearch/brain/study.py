@@ -189,7 +189,7 @@ class Study:
                 self._attempts.save_and_stop(running, "the study's budget is used up")
 
     def _reserve_more(self, running: CurrentAttempt, now: float) -> bool:
-        is_outgrown = self.spending.is_outgrown(running.attempt, now, running.gpus)
+        is_outgrown = self.spending.is_outgrown(running.attempt, now, running.rate)
         return not is_outgrown or self.spending.extend(running.attempt)
 
     def _fill_slots(self, now: float) -> None:

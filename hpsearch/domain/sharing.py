@@ -3,7 +3,8 @@
 Where `resources.gpu` is `share`, a slot names its card. The cards of one type begin with one slot
 each. While all slots of a card are busy, twice as many are tried, and stay if they train `GROWTH`
 more together; then numbers between. A trial that runs out of memory on a shared card takes one slot
-back. The number is kept with the study, and studies like it begin with that.
+back, and returns what it took if it fails all the same. The number is kept with the study, and
+studies like it begin with that.
 
 Trials differ in speed, so numbers of slots are compared by the same trials as far as possible: the
 logarithm of a speed is that of its trial plus the effect of the number, by least squares, where
@@ -35,7 +36,10 @@ class Sharing:
 
     def __init__(self, most: int, known: GpuSharing | None = None) -> None:
         self.best = 1 if known is None else min(known["trials"], most)
-        self._most = most if known is None else min(known["most"], most)
+        self._found = most if known is None else min(known["most"], most)
+        """The most slots that may pay."""
+        self._short: dict[int, tuple[int, int]] = {}
+        """The slots that trials had memory for, and the best number before they took any."""
         self._speeds: defaultdict[int, list[tuple[int, float]]] = defaultdict(list)
         """For each trial, numbers of slots and the logarithm of its speed."""
         self._counts: Counter[int] = Counter()  # speeds by the number of slots
@@ -43,6 +47,10 @@ class Sharing:
         self._tried: int | None = None
         if known is None or not known["is_settled"]:
             self._tried = next(self._search, None)
+
+    @property
+    def _most(self) -> int:
+        return min([self._found, *(slots for slots, _ in self._short.values())])
 
     @property
     def trials(self) -> int:
@@ -68,12 +76,24 @@ class Sharing:
                 return
             self._answer(pays=pays)
 
-    def ran_short(self, slots: int) -> None:
-        """Never try so many slots again: a trial ran out of memory."""
-        self._most = min(self._most, max(1, slots - 1))
+    def ran_short(self, slots: int, trial: int) -> None:
+        """Try so many slots no more: a trial ran out of memory."""
+        _, best = self._short.get(trial, (0, self.best))
+        self._short[trial] = min(self._most, max(1, slots - 1)), best
         self.best = min(self.best, self._most)
         while self._tried is not None and self._tried > self._most:
             self._answer(pays=False)
+
+    def failed(self, trial: int) -> bool:
+        """Take back what a trial has changed that failed for want of memory, and search anew among
+        the larger numbers; False if it changed nothing."""
+        if trial not in self._short:
+            return False
+        _, best = self._short.pop(trial)
+        self.best = min(max(self.best, best), self._most)
+        self._search = self._numbers()
+        self._tried = next(self._search, None)
+        return True
 
     def _numbers(self) -> Generator[int, bool, None]:
         """Numbers of slots to try; each is answered by whether it pays, against the best so far."""
@@ -95,8 +115,8 @@ class Sharing:
         assert tried is not None
         if pays:
             self.best = min(tried, self._most)
-        elif tried > self.best:
-            self._most = min(self._most, tried - 1)
+        elif self.best < tried <= self._most:
+            self._found = tried - 1
         try:
             self._tried = self._search.send(pays)
         except StopIteration:

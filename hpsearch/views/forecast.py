@@ -202,12 +202,16 @@ def _workers(resources: Resources, capacity: Capacity | None) -> str:
 def _sharing(resources: Resources, capacity: Capacity | None) -> str:
     """The number of workers on a GPU, and the reason."""
     rule = "one on each GPU at first, then as many as train more together"
+    most, why = MOST_ON_A_GPU, ""
+    if isinstance(resources.workers, int) and resources.workers <= most:
+        most, why = resources.workers, f" ({count(resources.workers, 'worker')} in all)"
     if capacity is None:
-        return f"{rule}, on the cluster"
-    cores = int(capacity.cpus / capacity.gpus / resources.cpu)
-    most = max(1, min(MOST_ON_A_GPU, cores))
-    why = f"{count(capacity.cpus, 'core')} for {count(capacity.gpus, 'GPU')}"
-    return f"{rule}: at most {most} ({why})"
+        return f"{rule}: at most {most}{why}, on the cluster"
+    cores = max(1, int(capacity.cpus / capacity.gpus / resources.cpu))
+    if cores < most:
+        most = cores
+        why = f" ({count(capacity.cpus, 'core')} for {count(capacity.gpus, 'GPU')})"
+    return f"{rule}: at most {most}{why}"
 
 
 def _parameter(parameter: Parameter) -> tuple[str, str, str]:

@@ -3,6 +3,7 @@ known."""
 
 import random
 import statistics
+from collections import Counter
 
 import pytest
 
@@ -28,6 +29,7 @@ def full_at(most: int) -> Curve:
     return lambda trials: 1000.0 * trials if trials <= most else None
 
 
+OF_60 = {"trials": 60, "per_trial": {"epochs": 9}}
 CURVES = [saturating(1), saturating(3), saturating(30)]
 CURVES += [worse_past(most) for most in (1, 2, 3, 6, 7, 12)]
 CURVES += [full_at(most) for most in (1, 2, 3, 5, 11, 16)]
@@ -87,7 +89,7 @@ def settled(curve: Curve, reports: int, rng: random.Random, noise: float = 0.05)
         slots = sharing.trials
         together = curve(slots)
         if together is None:
-            sharing.ran_short(slots)
+            sharing.ran_short(slots, trial)
             continue
         running = running[:slots]
         while len(running) < slots:
@@ -111,25 +113,74 @@ def test_slots_double_while_that_pays_and_then_numbers_between_are_tried() -> No
     assert steps[-1] == 3
 
 
-def test_each_attempt_is_charged_by_the_share_with_which_it_began_also_after_a_crash() -> None:
+def test_an_attempt_is_charged_by_its_share_as_slots_come_also_after_a_crash() -> None:
     simulation = on_shared_cards(saturating(3))
     while len(simulation.study.slots) < 4 or not simulation.study.running:
         simulation.tick()
     history, now = simulation.history, simulation.executor.now
-    shares = {
-        (each.trial, each.number): each.gpus for trial in history.trials for each in trial.attempts
+    charges = {
+        each.attempt.trial: each.rate.charge(now) for each in simulation.study.running.values()
     }
-    assert {1.0, 0.5} < set(shares.values())
     live = [each.attempt for each in simulation.study.running.values()]
-    assert len({each.gpus for each in live}) > 1, "those that began before keep their share"
+    assert {each.rate.gpus for each in simulation.study.running.values()} == {0.25}
+    assert any(0.3 < (each.gpus or 0.0) < 1.0 for each in live), "it was charged more before"
     again = on_shared_cards(saturating(3), history=history)
     again.study.begin(now + 10.0, now)
     for each in live:
-        assert each.gpu_seconds == pytest.approx((now - each.started) * each.gpus)
-        assert each.gpus == shares[each.trial, each.number]
+        assert each.gpu_seconds == pytest.approx(charges[each.trial], rel=0.2)
     assert Spending(again.study.spec.budget, history).ledger.spent == pytest.approx(
         sum(each.gpu_seconds for trial in history.trials for each in trial.attempts)
     )
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("seed", range(40))
+def test_a_card_is_charged_for_its_time_whatever_happens(seed: int) -> None:
+    """At least for the time in which all its slots were busy, at most for that in which any was;
+    the budget is kept, and no trial fails that has memory somewhere."""
+    draw = random.Random(seed)
+    hours = draw.choice([0.1, 0.2, 0.4])
+    budget: dict[str, object] = {"gpu_hours": hours, "per_trial": {"epochs": 9}}
+    if draw.random() < 0.3:
+        budget["wall_clock"] = "5m"
+    curve = draw.choice([*CURVES, lambda trials: 1000 * trials**0.7])
+    losses = tuple(sorted(draw.uniform(0, 900) for _ in range(draw.choice([0, 0, 5]))))
+    pruner = draw.choice(["none", "promotion"])
+    simulation = on_shared_cards(
+        curve, draw.choice([1, 1, 2]), search=search_by(pruner=pruner), budget=budget, losses=losses
+    )
+    never = draw.choice([1.0, 0.95, 0.7])
+    simulation.executor.room = lambda params: 0 if params["x"] > never else MOST  # type: ignore[attr-defined]
+    study, ledger = simulation.study, simulation.study.spending.ledger
+    full, any_busy, before = Counter[str](), Counter[str](), 0.0
+    while not study.finished:
+        slots = Counter(slot.card for slot in study.slots.values())
+        busy = Counter(each.slot.card for each in study.running.values())
+        simulation.tick()
+        passed, before = simulation.executor.now - before, simulation.executor.now
+        for card in busy:
+            any_busy[card] += passed  # type: ignore[assignment]
+            full[card] += passed if busy[card] == slots[card] else 0  # type: ignore[assignment]
+        assert ledger.spent + sum(ledger.reserved.values()) <= hours * 3600 * (1 + 1e-9)
+    charged = Counter[str]()
+    for trial in simulation.history.trials:
+        for each in trial.attempts:
+            charged[each.worker.split("-")[0]] += each.gpu_seconds  # type: ignore[assignment]
+        if trial.state is State.FAILED:
+            assert trial.params["x"] > never
+            assert len(trial.attempts) <= 1 + simulation.study.spec.resources.retries + len(losses)
+    for card, seconds in charged.items():
+        assert full[card] - 1e-6 <= seconds <= any_busy[card] + 1e-6
+
+
+def test_trials_that_never_have_memory_leave_the_number_to_others() -> None:
+    simulation = on_shared_cards(worse_past(6), search=search_by(), budget=OF_60)
+    simulation.executor.room = lambda params: 0 if params["x"] > 0.8 else MOST  # type: ignore[attr-defined]
+    simulation.run()
+    failed = [trial for trial in simulation.history.trials if trial.state is State.FAILED]
+    assert len(failed) > 5
+    assert all(len(trial.attempts) <= 3 for trial in failed)
+    assert (worse_past(6)(trials_at_once(simulation)) or 0.0) >= 0.75 * 6000
 
 
 def test_the_budget_is_kept_while_slots_come_and_go() -> None:

@@ -24,6 +24,7 @@ from pathlib import Path
 
 from trials.checkpoints.checkpoint_folder import is_checkpoint, order_of
 from trials.checkpoints.disk.whole_folders import removed_on_error
+from trials.checkpoints.disk_folder import DiskFolder
 from trials.checkpoints.folders import folder_at, split
 from trials.checkpoints.manifests import CheckpointError, Label, check, seal
 from trials.contract import Unit
@@ -83,7 +84,8 @@ class Checkpoints:
             says so.
         """
         with removed_on_error(draft):
-            seal(draft, label, best_before=self._here.target("best"))
+            is_on_disk = isinstance(self._here, DiskFolder)
+            seal(draft, label, best_before=self._here.target("best"), durable=is_on_disk)
             name = self._publish(draft, label)
         return self._here.path(name)
 

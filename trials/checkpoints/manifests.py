@@ -61,9 +61,9 @@ def stretch_of(setup: Setup, reported: float) -> str:
     return f"{run_of(setup)} after {reported:.17g}"
 
 
-def seal(draft: Path, label: Label, best_before: str | None) -> None:
-    """Write the manifest of a new checkpoint. Raises FileExistsError if the training code has
-    written a file of that name."""
+def seal(draft: Path, label: Label, best_before: str | None, *, durable: bool = True) -> None:
+    """Write the manifest of a new checkpoint, whose files are flushed meanwhile if it is to be put
+    on a disk. Raises FileExistsError if the training code has written a file of that name."""
     if os.path.lexists(draft / MANIFEST):
         what = f"a checkpoint's {MANIFEST} is written by hpsearch; give your file another name"
         raise FileExistsError(f"{what}, or put it into a folder inside the checkpoint")
@@ -71,7 +71,7 @@ def seal(draft: Path, label: Label, best_before: str | None) -> None:
     links = {name: os.fspath(link.readlink()) for name, link in trees.links_in(draft).items()}
     files: dict[str, str] = {}
     state: dict[str, str] = {}
-    for name, digest in whole_folders.digests(draft).items():
+    for name, digest in whole_folders.digests(draft, durable=durable).items():
         group = state if name in label.state else files
         group[name] = digest
     manifest = {

@@ -260,8 +260,8 @@ def _details(data: ReportData, names: Sequence[str]) -> PageSection | None:
     if not data.status.summary.trials:
         return None
     facts = words.in_detail(result, data.status)
-    if "by device" in facts:
-        facts["by device"] = foreign(facts.pop("by device"))
+    for name in {"by device", "GPUs"} & facts.keys():
+        facts[name] = foreign(facts[name])
     tables = [PageTable("In detail", ("what", ""), list(facts.items()))]
     if result.best is not None and len(data.ranked) > 1:
         marks = ["= too close to call"] if result.tied else []

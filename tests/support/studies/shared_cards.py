@@ -1,6 +1,6 @@
 """Simulated GPUs that slots share, on which trials train more slowly the more there are."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from hpsearch.domain import events as ev
@@ -21,6 +21,11 @@ class SharedCards(SimulatedExecutor):
 
     curve: Curve
     most = MOST
+
+    @staticmethod
+    def room(params: Mapping[str, Any]) -> int:
+        """The most trials on a card beside which a configuration has memory; 0 for never."""
+        return MOST
 
     def fill(self, order: ev.Fill) -> None:
         """Add slots, or let some end after what they were sent in the meantime."""
@@ -56,7 +61,7 @@ class SharedCards(SimulatedExecutor):
         if run is not None and level is not None:
             beside = sum(each.startswith(run.slot.split("-")[0]) for each in self.slots)
             alone, together = self.curve(1), self.curve(beside)
-            if together is None:
+            if together is None or beside > self.room(run.order.params):
                 text = "CUDA out of memory"
                 self._runs.pop(run.key, None)
                 self._ready.append(ev.Failed(*run.key, ErrorKind.OUT_OF_MEMORY, text))
@@ -66,7 +71,11 @@ class SharedCards(SimulatedExecutor):
 
 
 def on_shared_cards(
-    curve: Curve, cards: int = 1, history: History | None = None, **changes: Any
+    curve: Curve,
+    cards: int = 1,
+    history: History | None = None,
+    losses: tuple[float, ...] = (),
+    **changes: Any,
 ) -> Simulation:
     """A study on cards of which the curve is known."""
     changes = {"budget": {"trials": 200, "per_trial": {"epochs": 9}}, **changes}
@@ -74,7 +83,7 @@ def on_shared_cards(
     simulation = Simulation(spec)
     if history is not None:
         simulation.study, simulation.history = brain(spec, history), history
-    executor = SharedCards(Bowl(), trial_budget(spec), cards)
+    executor = SharedCards(Bowl(), trial_budget(spec), cards, losses=losses)
     executor.curve = curve
     simulation.executor = executor
     return simulation

@@ -94,10 +94,12 @@ def flowers(save: Save) -> str:
     return "flowers"
 
 
-def _save(url: str, name: str, trials: list[Trial], spec: str = SPEC) -> None:
+def _save(url: str, name: str, trials: list[Trial], spec: str = SPEC, **more: object) -> None:
     with closing(Store.open(url)) as store:
         record = StudyRecord(0, name, spec, ("maximize",), StudyState.FINISHED, "budget used", 1.0)
         record.base = f"{os.sep}studies"
+        for key, content in more.items():
+            setattr(record, key, content)
         store.create_study(record)
         attempts = [attempt for trial in trials for attempt in trial.attempts]
         reports = [report for trial in trials for report in trial.reports.values()]

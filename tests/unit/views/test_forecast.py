@@ -12,6 +12,7 @@ from hpsearch.views.forecast import (
     _full_training,
     _limits,
     _search,
+    _workers,
     checkpoint_warnings,
     peak_bytes,
     sentence,
@@ -124,3 +125,19 @@ def test_a_disk_without_room_is_told_with_what_to_do(tmp_path):
     assert advice in told
     assert list(checkpoint_warnings(study(), CheckpointSize(3.0, 1.0), 1, str(tmp_path))) == []
     assert list(checkpoint_warnings(study(), huge, 1, "memory://somewhere")) == []
+
+
+@pytest.mark.parametrize(
+    ("resources", "capacity", "said"),
+    [
+        ({}, Capacity(cpus=8, gpus=2), "at most 4 (8 cores for 2 GPUs)"),
+        ({}, Capacity(cpus=64, gpus=1), "at most 16"),
+        ({"workers": 3}, Capacity(cpus=64, gpus=1), "at most 3 (3 workers in all)"),
+        ({"workers": 30, "cpu": 4}, Capacity(cpus=8, gpus=2), "at most 1 (8 cores for 2 GPUs)"),
+        ({"workers": 3}, None, "at most 3 (3 workers in all), on the cluster"),
+        ({}, Capacity(cpus=2, gpus=0), "as many as fit; 2 fit on this machine (2 cores, 0 GPUs)"),
+    ],
+)
+def test_it_is_said_how_many_trials_may_share_a_gpu(resources, capacity, said):
+    spec = spec_with(resources={"gpu": "share", **resources})
+    assert _workers(spec.resources, capacity).endswith(said)
