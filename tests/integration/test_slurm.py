@@ -190,13 +190,16 @@ def test_a_study_comes_back_where_the_node_of_its_driver_dies(slurm: Slurm, tmp_
 
 @pytest.mark.thorough
 def test_a_job_that_is_warned_of_its_end_saves_and_continues(slurm: Slurm, tmp_path: Path) -> None:
-    login = Login(tmp_path, slurm, trials=50)
-    job = login.submit("--nodes=2", "--time=2")
+    login = Login(tmp_path, slurm, trials=30)
+    job = login.submit("--nodes=2", "--time=20")
+    login.wait_for("trial 2 complete", job)
+    slurm.call("scontrol", "update", f"jobid={job}", "EndTime=now+75")
     wait_until(lambda: slurm.has_requeued(job))
     assert "interrupted; everything is saved. Continue with: cd " in login.log_of(job)
     assert "the job is requeued, and the study continues when it starts" in login.log_of(job)
     assert "Ctrl-C" not in login.log_of(job)
     assert "hpsearch resume" not in login.log_of(job)
+    slurm.call("scontrol", "update", f"jobid={job}", "TimeLimit=20")
     slurm.start_now(job)
     login.wait_for("study naps goes on as it was created", job)
     login.wait_for(ENDED, job)
