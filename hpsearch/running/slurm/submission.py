@@ -1,6 +1,5 @@
 """The jobs of a study: the text of their script, its files, and calls of sbatch."""
 
-import fcntl
 import os
 import re
 import secrets
@@ -8,8 +7,7 @@ import shlex
 import shutil
 import subprocess
 import sysconfig
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
@@ -32,26 +30,20 @@ _OF_NODES = re.compile(
 )
 """The options that say what a job of nodes takes; a driver alone takes less."""
 
-_OF_A_DRIVER = ("--ntasks=1", "--cpus-per-task=1", "--mem=4G")
-
-_BEFORE_PRELUDES = """
+_BEFORE_PRELUDES = """\
 arguments=("$@") path=$PATH
 set -- # what a prelude sources gets no arguments of ours
-"""
-_PRELUDE = """
-prelude={name}
 trap 'echo "hpsearch: a line of $prelude failed on $SLURMD_NODENAME: $BASH_COMMAND" >&2' EXIT
 set -e
-{text}
-
 """
-_AFTER_PRELUDES = """
+_AFTER_PRELUDES = """\
 set +efux +o pipefail
 trap - EXIT
 set -- "${arguments[@]}"
-[[ $PATH == *"$path" ]] || export PATH=${PATH:+$PATH:}$path
 unset IFS
+[[ $PATH == *"$path" ]] || export PATH=${PATH:+$PATH:}$path
 """
+_SHARED = resources.files("hpsearch.running.slurm").joinpath("job.sh")
 
 
 @dataclass(frozen=True)
@@ -111,23 +103,20 @@ def script_of(job: StudyJob) -> str:
         "save_s": round(job.save_s),
         "export HPSEARCH_SUBMIT": job.command,
     }
-    preludes = [
-        _PRELUDE.format(name=shlex.quote(str(file)), text=_text_of(file)) for file in job.preludes
-    ]
-    lines = (
+    lines = [
         "#!/bin/bash",
         f"# The jobs of study {job.study}, written by `hpsearch submit`, which replaces this file.",
         *(f"#SBATCH {shlex.quote(option)}" for option in options),
-        "",
-        f"export PATH={shlex.quote(sysconfig.get_path('scripts'))}:$PATH",
-        "".join([_BEFORE_PRELUDES, *preludes, _AFTER_PRELUDES]),
-        f"cd {shlex.quote(str(job.starts_in))} || exit 1",
+        f"\nexport PATH={shlex.quote(sysconfig.get_path('scripts'))}:$PATH",
+        _BEFORE_PRELUDES,
+        *(f"prelude={shlex.quote(str(file))}\n{_text_of(file)}\n" for file in job.preludes),
+        _AFTER_PRELUDES,
         *(f"{name}={shlex.quote(str(value))}" for name, value in settings.items()),
-        'HPSEARCH_STORAGE=$(<"$folder/storage") || exit 1 # which may have a password',
-        "export HPSEARCH_STORAGE",
-        "",
-        resources.files("hpsearch.running.slurm").joinpath("job.sh").read_text("utf-8"),
-    )
+        f"cd {shlex.quote(str(job.starts_in))} || exit 1",
+        'HPSEARCH_STORAGE=$(<"$folder/storage") || exit 1 # it may have a password',
+        "export HPSEARCH_STORAGE\n",
+        _SHARED.read_text("utf-8"),
+    ]
     return "\n".join(lines)
 
 
@@ -199,9 +188,9 @@ def calls_of(job: StudyJob, options: Sequence[str], for_driver: Sequence[str] = 
     """The calls of sbatch for a study: one job; or with `--array` among the options, one for the
     driver, with the options `for_driver` too, and each array of nodes. Raises UserError if SLURM
     would not accept them, or never start them."""
-    site = [f"--array={os.environ['SBATCH_ARRAY_INX']}"] if "SBATCH_ARRAY_INX" in os.environ else []
-    given: list[SbatchOption] = []
-    for words in (site, *map(_defaults_of, job.preludes), options):
+    array = os.environ.get("SBATCH_ARRAY_INX")
+    given = read_options([f"--array={array}"] if array else [])
+    for words in (*map(_defaults_of, job.preludes), options):
         given = _over(given, read_options(words))
     arrays = _arrays(given)
     own = read_options(for_driver)
@@ -210,7 +199,9 @@ def calls_of(job: StudyJob, options: Sequence[str], for_driver: Sequence[str] = 
         raise UserError(what, "give its options to the job itself")
     driver = given
     if arrays:
-        needs = _OF_A_DRIVER if _memory_is_shared_out() else _OF_A_DRIVER[:2]
+        needs = ["--ntasks=1", "--cpus-per-task=1"]
+        if re.search("SelectTypeParameters.*MEMORY", answer_of("scontrol", "show", "config")):
+            needs.append("--mem=4G")  # SLURM shares out memory, and would give all of a node
         shared = [option for option in arrays[0] if not _OF_NODES.match(option.name)]
         driver = [*shared, *_over(read_options(needs), own)]
     for each in (driver, *arrays):
@@ -236,11 +227,6 @@ def _arrays(given: list[SbatchOption]) -> list[list[SbatchOption]]:
     return [[*shared, *given[start:end]] for start, end in zip(starts, ends, strict=True)]
 
 
-def _memory_is_shared_out() -> bool:
-    found = re.search(r"SelectTypeParameters\s*= (.*)", answer_of("scontrol", "show", "config"))
-    return found is not None and "MEMORY" in found[1].upper()
-
-
 def submit(calls: Calls) -> list[str]:
     """Write the files of a study, submit its jobs, and return their ids, the driver's first.
 
@@ -249,32 +235,20 @@ def submit(calls: Calls) -> list[str]:
         UserError: A file cannot be written, or SLURM does not accept a job.
     """
     job = calls.job
-    with _one_at_a_time(job.folder):
-        jobs = jobs_in(job.storage, job.study)
-        refuse_queued(jobs)
-        cancel(jobs)  # nodes of a driver that has left
-        _write(job)
-        submitted = [sbatch(calls.of_driver())]
-        try:
-            for words in calls.of_nodes(submitted[0]):
-                submitted.append(sbatch(words))
-        except HpsearchError:
-            answer_of("scancel", *submitted)
-            raise
-        return submitted
-
-
-@contextmanager
-def _one_at_a_time(folder: Path) -> Iterator[None]:
-    """Let another process that submits the same study wait: it sees the job of this one."""
-    with _written(folder):
-        folder.mkdir(mode=0o700, exist_ok=True)
-        (folder / "lock").touch(mode=0o600)
-        lock = (folder / "lock").open("a")
-    with lock:
-        with suppress(OSError):  # a file system without locks
-            fcntl.flock(lock, fcntl.LOCK_EX)
-        yield
+    jobs = jobs_in(job.storage, job.study)
+    refuse_queued(jobs)
+    cancel(jobs)  # nodes of a driver that has left
+    _write(job)
+    submitted = [sbatch(calls.of_driver())]
+    try:
+        both = jobs_in(job.storage, job.study)  # if another process submits at the same moment
+        refuse_queued([each for each in both if int(each.job) < int(submitted[0])])
+        for words in calls.of_nodes(submitted[0]):
+            submitted.append(sbatch(words))
+    except HpsearchError:
+        answer_of("scancel", *submitted)
+        raise
+    return submitted
 
 
 def _write(job: StudyJob) -> None:
@@ -285,16 +259,12 @@ def _write(job: StudyJob) -> None:
         "submitted": f"{job.mark}\n{job.command}",
         job.script.name: script_of(job),
     }
-    for name, text in texts.items():
-        with _written(job.folder), whole_file(job.folder / name) as unfinished:
-            unfinished.touch(mode=0o600)
-            unfinished.write_text(text, "utf-8")
-
-
-@contextmanager
-def _written(folder: Path) -> Iterator[None]:
     try:
-        yield
+        job.folder.mkdir(mode=0o700, exist_ok=True)
+        for name, text in texts.items():
+            with whole_file(job.folder / name) as unfinished:
+                unfinished.touch(mode=0o600)
+                unfinished.write_text(text, "utf-8")
     except OSError as error:
-        message = f"{folder} cannot be written: {error.strerror or error}"
+        message = f"{job.folder} cannot be written: {error.strerror or error}"
         raise UserError(message, "put the study file into a folder that all nodes share") from error

@@ -3,7 +3,6 @@
 import os
 import stat
 import subprocess
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
@@ -246,15 +245,16 @@ def test_a_prelude_changes_nothing_that_the_script_relies_on(
     assert (ran.stdout, ran.stderr) == (f"{job.starts_in}|node 7|a|b|", "")
 
 
-def test_of_two_submissions_at_once_the_second_is_refused(job: StudyJob, tmp_path: Path) -> None:
-    job = replace(job, storage=f"sqlite:///{tmp_path}/a.db")
-    (tmp_path / "bin" / "squeue").write_text(f'#!/bin/sh\ncat "{tmp_path}/queue" || true\n')
-    waits = f"sleep 0.2; echo '101|PENDING|None|{job.mark}' > '{tmp_path}/queue'"
-    (tmp_path / "bin" / "sbatch").write_text(f"#!/bin/sh\n{waits}\necho 101\n")
-    with ThreadPoolExecutor() as pool:
-        both = [pool.submit(submit, job, [], []) for _ in range(2)]
-    held = [each.exception() for each in both if each.exception()]
-    assert [type(each) for each in held] == [StudyHeld]
+def test_of_two_submissions_at_once_the_second_is_cancelled(job: StudyJob, tmp_path: Path) -> None:
+    queue = tmp_path / "queue"
+    (tmp_path / "bin" / "squeue").write_text(f'#!/bin/sh\ncat "{queue}"\n')
+    queue.write_text("")
+    first = f"99|PENDING|None|{job.mark}\n101|PENDING|None|{job.mark}\n"
+    with (tmp_path / "bin" / "sbatch").open("a") as sbatch:
+        sbatch.write(f"echo '{first}' > '{queue}'\n")
+    with pytest.raises(StudyHeld, match="study s is job 99 already"):
+        submit(job, ["--array=1-2"], [])
+    assert calls(tmp_path)[1:] == ["scancel 101"]
 
 
 def test_each_submission_has_another_token(job: StudyJob) -> None:
