@@ -78,7 +78,6 @@ def submit_to_slurm(
         note(
             f"its nodes are the tasks of job {' and '.join(nodes)}; they may start later, and again"
         )
-    note(f"see the queue:     squeue --me --job {driver}")
     note(f"read what it says: tail -F {shlex.quote(str(study_job.log_of(driver)))}")
     note(f"see its progress:  hpsearch status {spec.study}")
     note(f"save and stop it:  hpsearch stop {spec.study}")

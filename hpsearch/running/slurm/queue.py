@@ -19,16 +19,10 @@ _SAYS_WHERE = ("host", "port", "service", "options")
 
 _IN_WORDS = {
     "Assoc": "a limit of your account is reached",
-    "BadConstraints": "no node has what it asks for",
     "BeginTime": "its time to begin has not come; a job that is requeued waits two minutes",
-    "DependencyNeverSatisfied": "the job that it waits for has failed: stop it, and submit again",
-    "Dependency": "it starts after another job",
-    "JobHeldAdmin": "an administrator holds it",
-    "JobHeldUser": "it is held; scontrol release lets it go",
-    "JobLaunchFailure": "it could not be started, and is held; scontrol release tries again",
-    "None": "SLURM has not looked at it yet",
+    "Dependency": "it starts after another job, or never if that has failed",
+    "JobHeld": "it is held; scontrol release lets it go",
     "PartitionConfig": "it asks for more than the partition has or allows",
-    "PartitionDown": "its partition is down",
     "PartitionNodeLimit": "it asks for more nodes than the partition has or allows",
     "PartitionTimeLimit": "it asks for more time than the partition allows",
     "Priority": "jobs of a higher priority come first",
@@ -37,7 +31,7 @@ _IN_WORDS = {
     "ReqNodeNotAvail": "nodes that it needs are down, drained or reserved",
     "Resources": "its nodes or cores are not free yet",
 }
-"""Beginnings of SLURM's reasons; a longer one comes before its own beginning."""
+"""Beginnings of SLURM's reasons that are met most."""
 
 
 @dataclass(frozen=True)

@@ -31,7 +31,7 @@ _OF_NODES = re.compile(
 """The options that say what a job of nodes takes; a driver alone takes less."""
 
 _BEFORE_PRELUDES = """\
-arguments=("$@") path=$PATH
+_hps_arguments=("$@") _hps_path=$PATH
 set -- # what a prelude sources gets no arguments of ours
 trap 'echo "hpsearch: a line of $prelude failed on $SLURMD_NODENAME: $BASH_COMMAND" >&2' EXIT
 set -e
@@ -39,9 +39,9 @@ set -e
 _AFTER_PRELUDES = """\
 set +efux +o pipefail
 trap - EXIT
-set -- "${arguments[@]}"
+set -- "${_hps_arguments[@]}"
 unset IFS
-[[ $PATH == *"$path" ]] || export PATH=${PATH:+$PATH:}$path
+[[ $PATH == *"$_hps_path" ]] || export PATH=${PATH:+$PATH:}$_hps_path
 """
 _SHARED = resources.files("hpsearch.running.slurm").joinpath("job.sh")
 
