@@ -152,6 +152,7 @@ def test_a_study_that_waits_says_so_and_is_no_study_of_that_name_elsewhere(
     assert waits in login.run("status", "naps").stdout
     status = json.loads(login.run("status", "--format", "json").stdout)
     assert (status["state"], status["queue"]["job"]) == ("queued", job)
+    assert f"study naps is job {job} already" in login.run("run", "study.yaml").stderr
     for command in (["best", "naps"], ["stop", "naps", "0"], ["status", "--watch"]):
         assert waits in login.run(*command).stderr, command
     assert f"cancelled: job {job} and " in login.run("stop", "naps").stderr
@@ -180,6 +181,8 @@ def test_a_study_comes_back_where_the_node_of_its_driver_dies(slurm: Slurm, tmp_
     slurm.cut_power("n1")
     wait_until(lambda: slurm.has_requeued(job))
     assert f"abandoned; waits in the queue as job {job} (" in login.run("status", "naps").stdout
+    resumed = login.run("resume", "naps")
+    assert (resumed.returncode, f"study naps is job {job} already" in resumed.stderr) == (4, True)
     assert list(Path("/tmp").glob(f"hps-{job}-0-*"))
     slurm.power_on("n1")
     slurm.start_now(job)

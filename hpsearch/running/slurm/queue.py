@@ -105,8 +105,8 @@ def refuse_queued(jobs: list[QueuedJob]) -> None:
     found = jobs[0]
     raise StudyHeld(
         f"study {found.study} is job {found.job} already",
-        f"it {found.in_words()} - wait for it, or save, stop and take it out of the queue: "
-        f"hpsearch stop {found.study}",
+        f"it {found.in_words()} - wait for it, or save everything and take it out of the queue "
+        f"with: hpsearch stop {found.study}",
     )
 
 
