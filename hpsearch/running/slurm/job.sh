@@ -19,8 +19,10 @@ find_room() { # for Ray: closed to others, which its own folder is not, and name
     sweep "${TMPDIR:-/tmp}" /tmp
     tmp=$(mktemp -d "${TMPDIR:-/tmp}/$own" || mktemp -d "/tmp/$own") || exit 1
     room=$tmp
+    echo "$SLURM_CLUSTER_NAME" >"$tmp/cluster"
     ((${#tmp} <= 38)) && return
     short=$(mktemp -d "/tmp/$own") || exit 1 # the path of a socket has at most 107 bytes
+    cp "$tmp/cluster" "$short"
     room=$short/t
     ln -s "$tmp" "$room"
 }
@@ -32,6 +34,7 @@ sweep() { # away with what runs of this user's that are over have left, as in a 
     while IFS= read -r each; do
         IFS=- read -r _ job restart _ <<<"${each##*/}"
         [[ $job-$restart =~ ^[0-9]+-[0-9]+$ ]] || continue
+        [[ $(cat "$each/cluster" 2>/dev/null) == "$SLURM_CLUSTER_NAME" ]] || continue # scratch is shared
         [[ $job == "$SLURM_JOB_ID" && $restart -lt ${SLURM_RESTART_COUNT:-0} ]] || # an earlier run
             [[ $active != *".$job."* ]] && rm -rf "$each"
     done <<<"$left"
