@@ -12,6 +12,7 @@ from hpsearch.cli.output import note
 from hpsearch.cli.studies.run import refuse_asked
 from hpsearch.domain.records import StudyState
 from hpsearch.errors import Interrupted, StoreUnreachable, Unreachable, UserError
+from hpsearch.running.slurm.queue import refuse_queued, seen_in
 from hpsearch.running.slurm.submission import StudyJob, calls_of, script_of, submit
 from hpsearch.running.study_run.ownership import refuse_if_held
 from hpsearch.running.study_run.workers import refuse_contradictions
@@ -75,9 +76,8 @@ def submit_to_slurm(
     driver, *nodes = submit(calls)
     note(f"study {spec.study} is job {driver}, by {study_job.script}")
     if nodes:
-        note(
-            f"its nodes are the tasks of job {' and '.join(nodes)}; they may start later, and again"
-        )
+        arrays = " and ".join(nodes)
+        note(f"its nodes are the tasks of job {arrays}; they may start later, and again")
     note(f"read what it says: tail -F {shlex.quote(str(study_job.log_of(driver)))}")
     note(f"see its progress:  hpsearch status {spec.study}")
     note(f"save and stop it:  hpsearch stop {spec.study}")
@@ -103,6 +103,7 @@ def submit_to_ray(
     if any(word.partition("=")[0] == "--notify" for word in arguments):
         hint = "set HPSEARCH_NOTIFY instead"
         raise UserError("--notify may hold a secret, and Ray shows the command of a job", hint)
+    refuse_queued(seen_in(storage, spec.study))
     server = JobServer(address)
     if file is None:
         try:

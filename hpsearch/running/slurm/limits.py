@@ -9,13 +9,15 @@ from hpsearch.errors import UserError
 from hpsearch.running.slurm.options import SbatchOption
 from hpsearch.running.slurm.programs import answer_of
 
+_FIELDS = "%P|%D|%c|%m|%l|%s"
+
 
 def refuse_beyond(options: Sequence[SbatchOption]) -> None:
     """Refuse a job that asks for more than each of its partitions has or allows."""
     given = {option.name: option.value for option in options if option.value}
     wanted = given.get("partition") or os.environ.get("SBATCH_PARTITION")
     partitions: dict[str, list[list[str]]] = {}  # of each, a row for each kind of node
-    for row in answer_of("sinfo", "-h", "--all", "--exact", "--format=%P|%D|%c|%s|%l").split():
+    for row in answer_of("sinfo", "-h", "--all", "--exact", f"--format={_FIELDS}").split():
         name, *values = row.split("|")
         if name.rstrip("*") in wanted.split(",") if wanted else name.endswith("*"):
             partitions.setdefault(name.rstrip("*"), []).append(values)
@@ -27,7 +29,7 @@ def refuse_beyond(options: Sequence[SbatchOption]) -> None:
 def _problem(name: str, rows: list[list[str]], given: dict[str, str]) -> str | None:
     nodes = sum(int(row[0]) for row in rows)
     cores = max(int(row[1]) for row in rows)
-    _, _, size, time = rows[0]
+    _, _, _, time, size = rows[0]
     limits = [
         ("nodes", _count, f"partition {name} has", str(nodes)),
         ("cpus-per-task", _count, f"a node of partition {name} has", str(cores)),

@@ -4,7 +4,6 @@ import os
 import re
 import secrets
 import shlex
-import shutil
 import subprocess
 import sysconfig
 from collections.abc import Sequence
@@ -127,8 +126,13 @@ def _text_of(prelude: Path) -> str:
         text = prelude.read_text("utf-8-sig")
     except (OSError, ValueError) as error:
         raise UserError(f"the prelude {prelude} cannot be read: {error}", hint) from None
-    bash = shutil.which("bash") or "bash"
-    done = subprocess.run([bash, "-n"], input=text, capture_output=True, text=True, check=False)  # noqa: S603  # its own text
+    done = subprocess.run(
+        ["bash", "-n"],  # noqa: S607  # the one on the PATH
+        input=text,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     if done.stderr:
         raise UserError(f"the prelude {prelude} is not for bash: {done.stderr.strip()}", hint)
     return text
@@ -147,11 +151,14 @@ def sbatch(arguments: Sequence[str]) -> str:
     """Submit a job, and return its id. Raises UserError with sbatch's own message if it does not
     accept the job."""
     try:
-        done = call("sbatch", *arguments)
+        printed = call("sbatch", *arguments)
     except Refused as error:
         hint = "sinfo lists the partitions, sbatch --help the options"
         raise UserError(f"SLURM did not accept the job: {error.message}", hint) from None
-    return done.strip().partition(";")[0]  # what follows is the name of the cluster
+    found = re.search(r"^\d+", printed, re.MULTILINE)  # the name of a cluster may follow
+    if found is None:
+        raise UserError(f"sbatch has not printed the id of a job, but: {printed.strip()}")
+    return found[0]
 
 
 @dataclass(frozen=True)

@@ -20,9 +20,9 @@ if [ "$number" = "$FAILS_AT" ]; then echo "sbatch: error: no such thing" >&2; ex
 echo "10$number;cluster"
 """
 SINFO = """
-echo 'all*|3|8|1-infinite|1-00:00:00'
-echo 'all*|1|16|1-infinite|1-00:00:00'
-echo 'long|3|8|1-1|infinite'
+echo 'all*|3|8|16000|1-00:00:00|1-infinite'
+echo 'all*|1|16|32000|1-00:00:00|1-infinite'
+echo 'long|3|8|16000|infinite|1-1'
 """
 SCONTROL = """
 echo "SelectTypeParameters    = ${SELECTS:-CR_CORE}"
