@@ -152,6 +152,7 @@ def test_a_study_that_waits_says_so_and_is_no_study_of_that_name_elsewhere(
     assert waits in login.run("status", "naps").stdout
     status = json.loads(login.run("status", "--format", "json").stdout)
     assert (status["state"], status["queue"]["job"]) == ("queued", job)
+    assert f"study naps is job {job} already" in login.run("run", "study.yaml").stderr
     for command in (["best", "naps"], ["stop", "naps", "0"], ["status", "--watch"]):
         assert waits in login.run(*command).stderr, command
     assert f"cancelled: job {job} and " in login.run("stop", "naps").stderr
@@ -180,6 +181,8 @@ def test_a_study_comes_back_where_the_node_of_its_driver_dies(slurm: Slurm, tmp_
     slurm.cut_power("n1")
     wait_until(lambda: slurm.has_requeued(job))
     assert f"abandoned; waits in the queue as job {job} (" in login.run("status", "naps").stdout
+    resumed = login.run("resume", "naps")
+    assert (resumed.returncode, f"study naps is job {job} already" in resumed.stderr) == (4, True)
     assert list(Path("/tmp").glob(f"hps-{job}-0-*"))
     slurm.power_on("n1")
     slurm.start_now(job)
@@ -190,13 +193,16 @@ def test_a_study_comes_back_where_the_node_of_its_driver_dies(slurm: Slurm, tmp_
 
 @pytest.mark.thorough
 def test_a_job_that_is_warned_of_its_end_saves_and_continues(slurm: Slurm, tmp_path: Path) -> None:
-    login = Login(tmp_path, slurm, trials=50)
-    job = login.submit("--nodes=2", "--time=2")
+    login = Login(tmp_path, slurm, trials=30)
+    job = login.submit("--nodes=2", "--time=20")
+    login.wait_for("trial 2 complete", job)
+    slurm.call("scontrol", "update", f"jobid={job}", "EndTime=now+75")
     wait_until(lambda: slurm.has_requeued(job))
     assert "interrupted; everything is saved. Continue with: cd " in login.log_of(job)
     assert "the job is requeued, and the study continues when it starts" in login.log_of(job)
     assert "Ctrl-C" not in login.log_of(job)
     assert "hpsearch resume" not in login.log_of(job)
+    slurm.call("scontrol", "update", f"jobid={job}", "TimeLimit=20")
     slurm.start_now(job)
     login.wait_for("study naps goes on as it was created", job)
     login.wait_for(ENDED, job)

@@ -21,7 +21,7 @@ from hpsearch.running.checkpoint_folders import folder_of, folder_of_new
 from hpsearch.running.creation.study import create_study, spec_of
 from hpsearch.running.driver.loop import Driver, watched_by
 from hpsearch.running.executors.cluster.address import refuse_unreachable
-from hpsearch.running.slurm.queue import command_of
+from hpsearch.running.slurm.queue import command_of, refuse_queued, seen_in
 from hpsearch.running.study_run import on_ray
 from hpsearch.running.study_run.ownership import refuse_if_held
 from hpsearch.running.study_run.signals import stopped_by_signals
@@ -62,6 +62,7 @@ def run_study(study: Path, options: RunOptions, *, resume: bool = False) -> None
     if resume:
         with closing(Store.open(options.storage)) as store:
             is_stored = spec.study in store.study_names()
+    refuse_queued(seen_in(options.storage, spec.study))
     if is_stored:
         note(f"study {spec.study} goes on as it was created, whatever {study.name} says now")
         resume_study(spec.study, options, BudgetLimits(), base=spec.base)
@@ -111,6 +112,7 @@ def resume_study(
             raise_budget(store, name, budget)
             return
         refuse_if_held(store, name)
+        refuse_queued(seen_in(options.storage, name))
         history = store.load(name)
         study = history.study
         submitted_by(command_of(study.base, name, options.storage))

@@ -11,8 +11,8 @@ from hpsearch.adapters import loading
 from hpsearch.cli.output import note
 from hpsearch.cli.studies.run import refuse_asked
 from hpsearch.domain.records import StudyState
-from hpsearch.errors import Interrupted, StoreUnreachable, StudyHeld, Unreachable, UserError
-from hpsearch.running.slurm.queue import cancel, jobs_in
+from hpsearch.errors import Interrupted, StoreUnreachable, Unreachable, UserError
+from hpsearch.running.slurm.queue import refuse_queued, seen_in
 from hpsearch.running.slurm.submission import StudyJob, calls_of, script_of, submit
 from hpsearch.running.study_run.ownership import refuse_if_held
 from hpsearch.running.study_run.workers import refuse_contradictions
@@ -29,7 +29,6 @@ FORWARDED = ("PGPASSWORD", "HPSEARCH_NOTIFY")
 
 KILLED_AFTER = 2
 """A worker that has not saved after so many times `resources.stop_grace` is killed."""
-
 
 PRELUDE = "HPSEARCH_PRELUDE"
 """The environment variable that names the prelude of a site, beside `~/.config/hpsearch`."""
@@ -53,7 +52,7 @@ def submit_to_slurm(
     preludes = [*_of_the_site(), *([prelude] if prelude else [])]
     words = [str(path), *options, *(["--driver", for_driver] if for_driver else [])]
     words += ["--prelude", str(prelude.absolute())] if prelude else []
-    if storage != DEFAULT_STORAGE:
+    if storage not in (DEFAULT_STORAGE, os.environ.get("HPSEARCH_STORAGE")):
         words += ["--storage", display(parse_url(storage))]
     study_job = StudyJob(
         spec.study,
@@ -74,17 +73,15 @@ def submit_to_slurm(
         lines += [shlex.join(["sbatch", *words]) for words in calls.of_nodes("DRIVER")]
         print("\n".join(lines))  # noqa: T201 - this is the result
         return
-    _refuse_queued(study_job)
-    submitted = submit(calls)
-    note(f"study {spec.study} is job {submitted.driver}, by {study_job.script}")
-    if submitted.nodes:
-        nodes = " and ".join(submitted.nodes)
-        note(f"its nodes are the tasks of job {nodes}; they may start later, and again")
-    note(f"see the queue:     squeue --me --job {submitted.driver}")
-    note(f"read what it says: tail -F {shlex.quote(str(study_job.log_of(submitted.driver)))}")
+    driver, *nodes = submit(calls)
+    note(f"study {spec.study} is job {driver}, by {study_job.script}")
+    if nodes:
+        arrays = " and ".join(nodes)
+        note(f"its nodes are the tasks of job {arrays}; they may start later, and again")
+    note(f"read what it says: tail -F {shlex.quote(str(study_job.log_of(driver)))}")
     note(f"see its progress:  hpsearch status {spec.study}")
     note(f"save and stop it:  hpsearch stop {spec.study}")
-    print(submitted.driver)  # noqa: T201 - this is the result
+    print(driver)  # noqa: T201 - this is the result
 
 
 def submit_to_ray(
@@ -106,6 +103,7 @@ def submit_to_ray(
     if any(word.partition("=")[0] == "--notify" for word in arguments):
         hint = "set HPSEARCH_NOTIFY instead"
         raise UserError("--notify may hold a secret, and Ray shows the command of a job", hint)
+    refuse_queued(seen_in(storage, spec.study))
     server = JobServer(address)
     if file is None:
         try:
@@ -165,15 +163,3 @@ def _refuse_held_or_ended(storage: str, spec: StudySpec) -> None:
             "--trials N - or give the new study another name",
         )
     note(f"study {spec.study} is continued as it was created")
-
-
-def _refuse_queued(study_job: StudyJob) -> None:
-    jobs = jobs_in(study_job.storage, study_job.study)
-    if jobs and jobs[0].driver is None:
-        raise StudyHeld(
-            f"study {study_job.study} is job {jobs[0].job} already",
-            f"see it with: hpsearch status {study_job.study} - save and stop it, or take it out of "
-            f"the queue: hpsearch stop {study_job.study}",
-        )
-    if jobs:  # nodes of a driver that has left
-        cancel(jobs)

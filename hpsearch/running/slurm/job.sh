@@ -12,6 +12,7 @@ export RAY_worker_niceness=0                         # SLURM has shared out the 
 export RAY_GRACEFUL_SHUTDOWN_DRAIN_TIMEOUT_S=$save_s # a Ray node that leaves lets its trials save
 trains=(--num-cpus="$SLURM_CPUS_ON_NODE" --num-gpus="${SLURM_GPUS_ON_NODE:-0}")
 memory=()
+ray_log=$folder/ray-$SLURM_JOB_ID-$SLURMD_NODENAME.log
 is_over= ray= tmp= short=
 
 find_room() { # for Ray: closed to others, which its own folder is not, and named after this run
@@ -19,8 +20,10 @@ find_room() { # for Ray: closed to others, which its own folder is not, and name
     sweep "${TMPDIR:-/tmp}" /tmp
     tmp=$(mktemp -d "${TMPDIR:-/tmp}/$own" || mktemp -d "/tmp/$own") || exit 1
     room=$tmp
+    echo "$SLURM_CLUSTER_NAME" >"$tmp/cluster"
     ((${#tmp} <= 38)) && return
     short=$(mktemp -d "/tmp/$own") || exit 1 # the path of a socket has at most 107 bytes
+    cp "$tmp/cluster" "$short"
     room=$short/t
     ln -s "$tmp" "$room"
 }
@@ -32,6 +35,7 @@ sweep() { # away with what runs of this user's that are over have left, as in a 
     while IFS= read -r each; do
         IFS=- read -r _ job restart _ <<<"${each##*/}"
         [[ $job-$restart =~ ^[0-9]+-[0-9]+$ ]] || continue
+        [[ $(cat "$each/cluster" 2>/dev/null) == "$SLURM_CLUSTER_NAME" ]] || continue # scratch is shared
         [[ $job == "$SLURM_JOB_ID" && $restart -lt ${SLURM_RESTART_COUNT:-0} ]] || # an earlier run
             [[ $active != *".$job."* ]] && rm -rf "$each"
     done <<<"$left"
@@ -52,7 +56,7 @@ clear_up() { # again, as Ray's last processes may still write
 
 start_ray() { # what it says is of interest if it does not start
     "${in_container[@]}" ray start --block --temp-dir="$room/r" --disable-usage-stats \
-        "${memory[@]}" "$@" >"$folder/ray-$SLURM_JOB_ID-$SLURMD_NODENAME.log" 2>&1 &
+        "${memory[@]}" "$@" >"$ray_log" 2>&1 &
     ray=$!
 }
 
@@ -66,7 +70,7 @@ drive() { # drive the study to its end, or to that of this job
     rm -f "$address_file"
     start_ray --head --port=0 --include-dashboard=false "$@"
     until [[ -s $room/r/ray_current_cluster ]]; do
-        kill -0 "$ray" || exit 1
+        kill -0 "$ray" 2>/dev/null || { echo "hpsearch: Ray did not start: see $ray_log" >&2; exit 1; }
         sleep 1
     done
     address=$(<"$room/r/ray_current_cluster")

@@ -1,19 +1,16 @@
 """The jobs of studies in SLURM's queue, each known by its database and its study."""
 
 import hashlib
+import os
 import re
-import shlex
 import shutil
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from hpsearch.errors import HpsearchError, Unreachable
-from hpsearch.running.slurm.programs import call, message_of
+from hpsearch.errors import HpsearchError, StudyHeld, Unreachable
+from hpsearch.running.slurm.programs import Refused, answer_of, call
 from hpsearch.store.connecting.url import file_of, parse_url
-
-STUDY = "# The study"
-"""The line of a script before what is of one study alone."""
 
 _MARK = re.compile(r"hpsearch/([0-9a-f]{16})/([\w.-]+?)(?:/nodes-of-(\d+))?$")
 
@@ -21,30 +18,20 @@ _SAYS_WHERE = ("host", "port", "service", "options")
 """The parts of a URL's query that say which database it is."""
 
 _IN_WORDS = {
-    "AssocGrp": "the limit of your account is reached",
-    "AssocMax": "your limit in this account is reached",
-    "BadConstraints": "no node has what it asks for",
+    "Assoc": "a limit of your account is reached",
     "BeginTime": "its time to begin has not come; a job that is requeued waits two minutes",
-    "DependencyNeverSatisfied": "the job that it waits for has failed: stop it, and submit again",
-    "Dependency": "it starts after another job",
-    "JobArrayTaskLimit": "as many tasks run as its array allows",
-    "JobHeldAdmin": "an administrator holds it",
-    "JobHeldUser": "it is held; scontrol release lets it go",
-    "JobLaunchFailure": "it could not be started, and is held; scontrol release tries again",
-    "Licenses": "it waits for a licence",
-    "None": "SLURM has not looked at it yet",
-    "NodeDown": "a node that it needs is down",
-    "PartitionDown": "its partition is down",
+    "Dependency": "it starts after another job, or never if that has failed",
+    "JobHeld": "it is held; scontrol release lets it go",
+    "PartitionConfig": "it asks for more than the partition has or allows",
     "PartitionNodeLimit": "it asks for more nodes than the partition has or allows",
     "PartitionTimeLimit": "it asks for more time than the partition allows",
     "Priority": "jobs of a higher priority come first",
-    "QOSGrp": "the limit of its QOS is reached",
     "QOSMax": "your limit in this QOS is reached",
+    "QOS": "the limit of its QOS is reached",
     "ReqNodeNotAvail": "nodes that it needs are down, drained or reserved",
-    "Reservation": "its reservation has not begun",
     "Resources": "its nodes or cores are not free yet",
 }
-"""Beginnings of SLURM's reasons; a longer one comes before its own beginning."""
+"""Beginnings of SLURM's reasons that are met most."""
 
 
 @dataclass(frozen=True)
@@ -57,18 +44,12 @@ class QueuedJob:
     reason: str  # why it waits, as SLURM writes it
     driver: str | None = None  # for nodes: the id of the job with their driver
 
-    @property
-    def waits(self) -> bool:
-        """True if it does not run."""
-        return self.state.startswith(("PENDING", "REQUEUE"))
-
     def in_words(self) -> str:
         """How it stands."""
-        if not self.waits:
+        if not self.state.startswith(("PENDING", "REQUEUE")):
             return f"is job {self.job} ({self.state.lower()}), whose driver has not begun yet"
-        words = (text for start, text in _IN_WORDS.items() if self.reason.startswith(start))
-        why = "".join(f": {text}" for text in list(words)[:1])
-        return f"waits in the queue as job {self.job} ({self.reason}){why}"
+        words = [text for start, text in _IN_WORDS.items() if self.reason.startswith(start)]
+        return ": ".join([f"waits in the queue as job {self.job} ({self.reason})", *words[:1]])
 
     def as_plain(self) -> dict[str, Any]:
         """What a program reads."""
@@ -90,16 +71,17 @@ def mark_of(storage: str, study: str) -> str:
 
 def jobs_in(storage: str, study: str | None = None) -> list[QueuedJob]:
     """The jobs of this user that wait or run for studies of a database, or for one of them, drivers
-    before nodes. Raises Unreachable if SLURM does not answer."""
-    done = call("squeue", "--noheader", "--me", "--format=%F|%T|%r|%k")
-    if done.returncode:
-        raise Unreachable(f"SLURM does not answer: {message_of(done)}")
-    wanted = mark_of(storage, "").split("/")[1]
+    before nodes and older ones first. Raises Unreachable if SLURM does not answer."""
+    try:
+        lines = call("squeue", "--noheader", "--me", "--sort=i", "--format=%F|%T|%r|%k")
+    except Refused as error:
+        raise Unreachable(f"SLURM does not answer: {error.message}") from None
+    database = mark_of(storage, "")
     found: dict[str, QueuedJob] = {}
-    for line in done.stdout.splitlines():
+    for line in lines.splitlines():
         job, state, reason, comment = [*line.split("|", 3), "", "", ""][:4]
         mark = _MARK.search(comment)
-        if mark is None or mark[1] != wanted or state == "COMPLETING":
+        if mark is None or not mark[0].startswith(database) or state == "COMPLETING":
             continue
         if study in (None, mark[2]) and not (job in found and state == "PENDING"):
             found[job] = QueuedJob(mark[2], job, state, reason, mark[3])
@@ -116,19 +98,29 @@ def seen_in(storage: str, study: str | None = None) -> list[QueuedJob]:
         return []
 
 
+def refuse_queued(jobs: list[QueuedJob]) -> None:
+    """Refuse a driver for a study that has one in the queue, by its jobs, unless it is that one."""
+    if not jobs or jobs[0].driver is not None or jobs[0].job == os.environ.get("SLURM_JOB_ID"):
+        return
+    found = jobs[0]
+    raise StudyHeld(
+        f"study {found.study} is job {found.job} already",
+        f"it {found.in_words()} - wait for it, or save everything and take it out of the queue "
+        f"with: hpsearch stop {found.study}",
+    )
+
+
 def cancel(jobs: list[QueuedJob]) -> None:
     """Take jobs out of the queue."""
-    call("scancel", *(each.job for each in jobs))
+    if jobs:
+        answer_of("scancel", *(each.job for each in jobs))
 
 
 def command_of(folder: str | None, study: str, storage: str) -> str | None:
     """The command that has submitted a study whose file is in a folder; None if none has."""
-    script = Path(folder or "") / f"{study}.slurm" / "job.sh"
     try:
-        block = script.read_text("utf-8").rpartition(f"\n{STUDY}\n")[2].partition("\n\n")[0]
-        words = shlex.split(block)
+        text = (Path(folder or "") / f"{study}.slurm" / "submitted").read_text("utf-8")
     except (OSError, ValueError):
         return None
-    settings = dict(word.split("=", 1) for word in words if "=" in word)
-    is_own = settings.get("mark") == mark_of(storage, study)
-    return settings.get("HPSEARCH_SUBMIT") if is_own else None
+    mark, _, command = text.partition("\n")
+    return command.strip() if mark == mark_of(storage, study) else None

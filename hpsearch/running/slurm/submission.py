@@ -14,14 +14,13 @@ from pathlib import Path
 from hpsearch.errors import HpsearchError, UserError
 from hpsearch.running.slurm.limits import refuse_beyond
 from hpsearch.running.slurm.options import SbatchOption, read_options
-from hpsearch.running.slurm.programs import answer_of, call, message_of
-from hpsearch.running.slurm.queue import STUDY, mark_of
+from hpsearch.running.slurm.programs import Refused, answer_of, call
+from hpsearch.running.slurm.queue import cancel, jobs_in, mark_of, refuse_queued
 from trials.checkpoints.disk.whole_folders import whole_file
 
 LEAVE_S = 30
 """Seconds for the driver and Ray to end once the trials have saved. SLURM warns a job in time, or
 up to a minute too early (sbatch --signal)."""
-
 
 _OF_NODES = re.compile(
     r"array|nodes|ntasks|tasks-per|gres|gpus|gpu-|cpus-per|mem$|mem-per|mincpus|tres-per|exclusive"
@@ -30,7 +29,20 @@ _OF_NODES = re.compile(
 )
 """The options that say what a job of nodes takes; a driver alone takes less."""
 
-_OF_A_DRIVER = ("--ntasks=1", "--cpus-per-task=1", "--mem=4G")
+_BEFORE_PRELUDES = """\
+_hps_arguments=("$@") _hps_path=$PATH
+set -- # what a prelude sources gets no arguments of ours
+trap 'echo "hpsearch: a line of $prelude failed on $SLURMD_NODENAME: $BASH_COMMAND" >&2' EXIT
+set -e
+"""
+_AFTER_PRELUDES = """\
+set +efux +o pipefail
+trap - EXIT
+set -- "${_hps_arguments[@]}"
+unset IFS
+[[ $PATH == *"$_hps_path" ]] || export PATH=${PATH:+$PATH:}$_hps_path
+"""
+_SHARED = resources.files("hpsearch.running.slurm").joinpath("job.sh")
 
 
 @dataclass(frozen=True)
@@ -54,6 +66,11 @@ class StudyJob:
     def folder(self) -> Path:
         """The folder of its script and of what that writes; all nodes share it."""
         return self.file.parent / f"{self.study}.slurm"
+
+    @property
+    def mark(self) -> str:
+        """The text in their comments by which its jobs are known."""
+        return mark_of(self.storage, self.study)
 
     @property
     def script(self) -> Path:
@@ -82,39 +99,31 @@ def script_of(job: StudyJob) -> str:
         "study_file": job.file,
         "folder": job.folder,
         "name": job.name,
-        "mark": mark_of(job.storage, job.study),
         "save_s": round(job.save_s),
-        "export HPSEARCH_STORAGE": job.storage,
         "export HPSEARCH_SUBMIT": job.command,
     }
-    shared = resources.files("hpsearch.running.slurm").joinpath("job.sh").read_text("utf-8")
-    lines = (
+    lines = [
         "#!/bin/bash",
         f"# The jobs of study {job.study}, written by `hpsearch submit`, which replaces this file.",
         *(f"#SBATCH {shlex.quote(option)}" for option in options),
-        "",
-        f"export PATH={shlex.quote(sysconfig.get_path('scripts'))}:$PATH",
-        *(line for file in job.preludes for line in _run_first(file)),
-        STUDY,
+        f"\nexport PATH={shlex.quote(sysconfig.get_path('scripts'))}:$PATH",
+        _BEFORE_PRELUDES,
+        *(f"prelude={shlex.quote(str(file))}\n{_text_of(file)}\n" for file in job.preludes),
+        _AFTER_PRELUDES,
         *(f"{name}={shlex.quote(str(value))}" for name, value in settings.items()),
-        "",
-        shared,
-    )
+        f"cd {shlex.quote(str(job.starts_in))} || exit 1",
+        'HPSEARCH_STORAGE=$(<"$folder/storage") || exit 1 # it may have a password',
+        "export HPSEARCH_STORAGE\n",
+        _SHARED.read_text("utf-8"),
+    ]
     return "\n".join(lines)
-
-
-def _run_first(file: Path) -> tuple[str, ...]:
-    """The lines of a prelude, of which the first that fails ends the job and is named."""
-    says = 'echo "hpsearch: a line of $prelude failed on $SLURMD_NODENAME: $BASH_COMMAND" >&2'
-    before = (f"prelude={shlex.quote(str(file))}", f"trap '{says}' EXIT", "set -e")
-    return (*before, _text_of(file), "set +euxo pipefail", "trap - EXIT")
 
 
 def _text_of(prelude: Path) -> str:
     """The lines of a prelude. Raises UserError if it cannot be read, also by bash."""
     hint = "a prelude has #SBATCH lines and lines for bash, as the script of a job"
     try:
-        text = prelude.read_text("utf-8")
+        text = prelude.read_text("utf-8-sig")
     except (OSError, ValueError) as error:
         raise UserError(f"the prelude {prelude} cannot be read: {error}", hint) from None
     done = subprocess.run(
@@ -129,27 +138,27 @@ def _text_of(prelude: Path) -> str:
     return text
 
 
-def defaults_of(preludes: Sequence[Path]) -> list[list[str]]:
-    """The words of the #SBATCH lines of each prelude."""
-    words = []
-    for file in preludes:
-        lines = [line for line in _text_of(file).splitlines() if line.startswith("#SBATCH")]
-        try:
-            words.append([word for line in lines for word in shlex.split(line[7:], comments=True)])
-        except ValueError as error:
-            raise UserError(f"a #SBATCH line of {file} cannot be read: {error}") from None
-    return words
+def _defaults_of(prelude: Path) -> list[str]:
+    """The words of the #SBATCH lines of a prelude."""
+    lines = [line[7:] for line in _text_of(prelude).splitlines() if line.startswith("#SBATCH")]
+    try:
+        return [word for line in lines for word in shlex.split(line, comments=True)]
+    except ValueError as error:
+        raise UserError(f"a #SBATCH line of {prelude} cannot be read: {error}") from None
 
 
 def sbatch(arguments: Sequence[str]) -> str:
     """Submit a job, and return its id. Raises UserError with sbatch's own message if it does not
     accept the job."""
-    done = call("sbatch", *arguments)
-    job, _, _ = done.stdout.strip().partition(";")  # what follows is the name of the cluster
-    if done.returncode or not job:
+    try:
+        printed = call("sbatch", *arguments)
+    except Refused as error:
         hint = "sinfo lists the partitions, sbatch --help the options"
-        raise UserError(f"SLURM did not accept the job: {message_of(done)}", hint)
-    return job
+        raise UserError(f"SLURM did not accept the job: {error.message}", hint) from None
+    found = re.search(r"^\d+", printed, re.MULTILINE)  # the name of a cluster may follow
+    if found is None:
+        raise UserError(f"sbatch has not printed the id of a job, but: {printed.strip()}")
+    return found[0]
 
 
 @dataclass(frozen=True)
@@ -163,37 +172,32 @@ class Calls:
     def of_driver(self) -> list[str]:
         """The words after `sbatch` for the job with the driver."""
         alone = ["head"] if self.arrays else []
-        mark = _marked(self.driver, mark_of(self.job.storage, self.job.study))
-        return ["--parsable", *_words(self.driver), mark, str(self.job.script), *alone]
+        return [*_words(self.driver, self.job.mark), str(self.job.script), *alone]
 
     def of_nodes(self, driver: str) -> list[list[str]]:
         """The words after `sbatch` for each array, whose driver is a job with this id."""
-        mark = f"{mark_of(self.job.storage, self.job.study)}/nodes-of-{driver}"
-        together = (f"--job-name={self.job.name}-{driver}", f"--dependency=after:{driver}")
+        mark = f"{self.job.mark}/nodes-of-{driver}"
+        name = f"--job-name={self.job.name}-{driver}"
+        together = read_options([name, f"--dependency=after:{driver}"])
         ends = (str(self.job.script), "node", driver)
-        return [
-            ["--parsable", *_words(each), *together, _marked(each, mark), *ends]
-            for each in self.arrays
-        ]
+        return [[*_words([*each, *together], mark), *ends] for each in self.arrays]
 
 
-def _words(options: Sequence[SbatchOption]) -> list[str]:
-    return [word for option in options for word in option.words]
-
-
-def _marked(options: Sequence[SbatchOption], mark: str) -> str:
-    """The comment of a job: the user's own, and the mark of its study."""
+def _words(options: Sequence[SbatchOption], mark: str) -> list[str]:
+    """The words of options, with the mark of a study behind the user's own comment. Those of
+    --quiet are left out, as sbatch prints the job's id."""
+    words = [word for option in options if option.name != "quiet" for word in option.words]
     own = [option.value or "" for option in options if option.name == "comment"]
-    return f"--comment={' '.join([*own[-1:], mark])}"
+    return ["--parsable", *words, f"--comment={' '.join([*own[-1:], mark])}"]
 
 
 def calls_of(job: StudyJob, options: Sequence[str], for_driver: Sequence[str] = ()) -> Calls:
     """The calls of sbatch for a study: one job; or with `--array` among the options, one for the
     driver, with the options `for_driver` too, and each array of nodes. Raises UserError if SLURM
     would not accept them, or never start them."""
-    site = [f"--array={os.environ['SBATCH_ARRAY_INX']}"] if "SBATCH_ARRAY_INX" in os.environ else []
-    given: list[SbatchOption] = []
-    for words in (site, *defaults_of(job.preludes), options):
+    array = os.environ.get("SBATCH_ARRAY_INX")
+    given = read_options([f"--array={array}"] if array else [])
+    for words in (*map(_defaults_of, job.preludes), options):
         given = _over(given, read_options(words))
     arrays = _arrays(given)
     own = read_options(for_driver)
@@ -202,7 +206,9 @@ def calls_of(job: StudyJob, options: Sequence[str], for_driver: Sequence[str] = 
         raise UserError(what, "give its options to the job itself")
     driver = given
     if arrays:
-        needs = _OF_A_DRIVER if _memory_is_shared_out() else _OF_A_DRIVER[:2]
+        needs = ["--ntasks=1", "--cpus-per-task=1"]
+        if re.search("SelectTypeParameters.*MEMORY", answer_of("scontrol", "show", "config")):
+            needs.append("--mem=4G")  # SLURM shares out memory, and would give all of a node
         shared = [option for option in arrays[0] if not _OF_NODES.match(option.name)]
         driver = [*shared, *_over(read_options(needs), own)]
     for each in (driver, *arrays):
@@ -228,44 +234,44 @@ def _arrays(given: list[SbatchOption]) -> list[list[SbatchOption]]:
     return [[*shared, *given[start:end]] for start, end in zip(starts, ends, strict=True)]
 
 
-def _memory_is_shared_out() -> bool:
-    found = re.search(r"SelectTypeParameters\s*= (.*)", answer_of("scontrol", "show", "config"))
-    return found is not None and "MEMORY" in found[1].upper()
+def submit(calls: Calls) -> list[str]:
+    """Write the files of a study, submit its jobs, and return their ids, the driver's first.
 
-
-@dataclass(frozen=True)
-class Submitted:
-    """The ids of the jobs of a study."""
-
-    driver: str
-    nodes: tuple[str, ...]  # those of the arrays
-
-
-def submit(calls: Calls) -> Submitted:
-    """Write the files of a study and submit its jobs. Raises UserError if a file cannot be written,
-    or SLURM does not accept a job."""
-    _write(calls.job)
-    driver = sbatch(calls.of_driver())
-    nodes: list[str] = []
+    Raises:
+        StudyHeld: A driver of the study waits or runs already.
+        UserError: A file cannot be written, or SLURM does not accept a job.
+    """
+    job = calls.job
+    jobs = jobs_in(job.storage, job.study)
+    refuse_queued(jobs)
+    cancel(jobs)  # nodes of a driver that has left
+    _write(job)
+    submitted = [sbatch(calls.of_driver())]
     try:
-        for words in calls.of_nodes(driver):
-            nodes.append(sbatch(words))
+        both = jobs_in(job.storage, job.study)  # if another process submits at the same moment
+        refuse_queued([each for each in both if int(each.job) < int(submitted[0])])
+        for words in calls.of_nodes(submitted[0]):
+            submitted.append(sbatch(words))
     except HpsearchError:
-        call("scancel", driver, *nodes)
+        answer_of("scancel", *submitted)
         raise
-    return Submitted(driver, tuple(nodes))
+    return submitted
 
 
 def _write(job: StudyJob) -> None:
-    """Write the script, and the token of its Ray clusters; nobody else may read either."""
-    token = job.folder / "token"
+    """Write the script and its secrets; nobody else may read any of them."""
+    texts = {
+        "token": secrets.token_hex(32),  # of its Ray clusters
+        "storage": job.storage,
+        "submitted": f"{job.mark}\n{job.command}",
+        job.script.name: script_of(job),
+    }
     try:
         job.folder.mkdir(mode=0o700, exist_ok=True)
-        token.touch(mode=0o600)
-        token.write_text(secrets.token_hex(32), "utf-8")
-        with whole_file(job.script) as unfinished:
-            unfinished.touch(mode=0o700)
-            unfinished.write_text(script_of(job), "utf-8")
+        for name, text in texts.items():
+            with whole_file(job.folder / name) as unfinished:
+                unfinished.touch(mode=0o600)
+                unfinished.write_text(text, "utf-8")
     except OSError as error:
         message = f"{job.folder} cannot be written: {error.strerror or error}"
         raise UserError(message, "put the study file into a folder that all nodes share") from error

@@ -114,8 +114,9 @@ class Slurm:
         return is_waiting and "Restarts=1" in self.call("scontrol", "show", "job", job)
 
     def start_now(self, job: str) -> None:
-        """Start a job that SLURM would let wait for two minutes."""
-        self.call("scontrol", "update", f"jobid={job}", "StartTime=now")
+        """Start a job that SLURM would let wait for two minutes. In the second in which it was
+        requeued, its node would refuse it ("Job credential revoked")."""
+        self.call("scontrol", "update", f"jobid={job}", "StartTime=now+5")
 
     def stop(self) -> None:
         """Cancel all jobs, and end all daemons."""
