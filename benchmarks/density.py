@@ -55,8 +55,8 @@ class Limit(NamedTuple):
 
 
 LIMITS = {
-    "lines of product": Limit(61_200, 50_000),
-    "lines of benchmarks": Limit(7_400, 7_000),
+    "lines of product": Limit(62_350, 50_000),
+    "lines of benchmarks": Limit(7_430, 7_000),
     "lines of tests": Limit(61_400, 47_000),
     "words of documentation": Limit(42_000, 42_000),
     "names in hpsearch/": Limit(15, 11),

@@ -168,9 +168,9 @@ class RunSaves:
         """Write or keep a save. Returns False if it is left out."""
         if label.is_best:
             self._kept = None  # which was the best until now
-        elif can_wait and self._is_early():
-            return False
-        elif self._wrote_kept() and can_wait:
+        elif not can_wait:
+            self._wrote_kept()
+        elif self._is_early() or self._wrote_kept():
             return False
         self._landed()
         save = _Save(content(), label, level)
