@@ -4,8 +4,8 @@
 
 `make check` prints this and fails past a limit: lines of the product, of benchmarks and of tests,
 words of the documentation, names at the top of both packages, and how full the lines are in the
-fullest room. A limit is not raised; whoever needs more than it allows takes something else away, or
-writes the reason into a decision. Where a figure has not come down to its aim, the limit is today's
+fullest room. Whoever needs more than a limit allows takes something else away, or writes the reason
+into a decision. Where a figure has not come down to its aim, the limit is today's
 figure, rounded up, and is lowered with it.
 
 Code is easy to read if each line has one thought. Well-written libraries have 1.1 to 1.5
@@ -55,7 +55,7 @@ class Limit(NamedTuple):
 
 
 LIMITS = {
-    "lines of product": Limit(62_350, 50_000),
+    "lines of product": Limit(62_330, 50_000),
     "lines of benchmarks": Limit(7_430, 7_000),
     "lines of tests": Limit(61_400, 47_000),
     "words of documentation": Limit(42_000, 42_000),

@@ -240,7 +240,7 @@ class AttemptEvents:
         is_left = lost < self.spec.resources.retries
         note = self.attempts.share_with_fewer(running) if is_left else None
         if note is None:
-            self.attempts.gives_slots_again(trial.number)
+            self.attempts.share_as_before(trial.number)
             self._fail(running, trial, event.kind, event.text, now)
             return
         why = f"{event.text}; {note}"

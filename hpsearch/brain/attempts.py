@@ -167,14 +167,13 @@ class Attempts:
             self._sharing[slot.device] = Sharing(event.most, known)
             self._fill(slot.device)
 
-    def _beside(self, slot: Slot) -> list[Slot]:
-        """The slots of a card, with this one of them."""
-        return [each for each in self.slots.values() if each.card == slot.card]
+    def _slots_on(self, card: str) -> list[Slot]:
+        return [slot for slot in self.slots.values() if slot.card == card]
 
     def _divide(self, card: str, now: float) -> None:
         """Divide the price of a card among its slots, from now on."""
         self._changed[card] = now
-        slots = [slot for slot in self.slots.values() if slot.card == card]
+        slots = self._slots_on(card)
         for slot in slots:
             slot.gpus = 1 / len(slots)
             running = None if slot.holds is None else self.current(*slot.holds)
@@ -209,7 +208,7 @@ class Attempts:
         if before is not None:
             since = before
             speed = (resource - running.resource) / (now - before) if now > before else None
-        beside = self._beside(slot)
+        beside = self._slots_on(slot.card)
         has_changed = since <= self._changed[slot.card]
         if is_first or has_changed or speed is None or any(each.holds is None for each in beside):
             return
@@ -222,7 +221,7 @@ class Attempts:
     def share_with_fewer(self, running: CurrentAttempt) -> str | None:
         """Let one trial fewer share each GPU of this type, as one ran out of memory beside others.
         Returns a note on that; None if it had its GPU to itself."""
-        beside = len(self._beside(running.slot)) if running.slot.card else 1
+        beside = len(self._slots_on(running.slot.card)) if running.slot.card else 1
         if beside == 1 and running.share == 1:
             return None
         sharing = self._sharing[running.slot.device]
@@ -230,8 +229,8 @@ class Attempts:
         self._fill(running.slot.device)
         return f"it shared its GPU: at most {sharing.known['most']} share one from now on"
 
-    def gives_slots_again(self, trial: int) -> None:
-        """Hold the slots again that a trial has taken back that fails for want of memory."""
+    def share_as_before(self, trial: int) -> None:
+        """Let as many trials share each GPU as before this one, which fails, ran out of memory."""
         for device, sharing in self._sharing.items():
             if sharing.failed(trial):
                 self._fill(device)

@@ -8,14 +8,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import sqlalchemy as sa
-
 from hpsearch.domain.facts import SHARING, EarlierStudy
 from hpsearch.domain.history import History
 from hpsearch.domain.records import Environment, StudyRecord
 from hpsearch.errors import StudyExists
 from hpsearch.running.checkpoint_folders import new_uid
-from hpsearch.store.schema import STUDY
 from hpsearch.store.store import Store
 from hpsearch.store.study_texts import content_of
 from hpsearch.study_file.levels import step_scale
@@ -38,8 +35,6 @@ RECORDED_PACKAGES = (
 )
 
 CHUNK_BYTES = 1 << 20
-
-LIKE = 20  # latest studies that are looked through for one that is like a new one
 
 GIT_S = 10  # how long git may take to name a revision
 
@@ -85,15 +80,13 @@ def _sharing_of_like(store: Store, spec: StudySpec) -> dict[str, Any]:
     system attribute; empty where nothing is known."""
     if spec.resources.gpu != SHARE:
         return {}
-    found = sa.cast(STUDY.system_attrs, sa.Text).contains(f'"{SHARING}"')
-    latest = sa.select(STUDY.spec, STUDY.system_attrs).order_by(STUDY.id.desc()).limit(LIKE)
-    same_place = STUDY.base == str(spec.base.absolute())
-    own = content_of(spec.text)
-    with store.reading() as connection:
-        for text, attrs in connection.execute(latest.where(found, same_place)):
-            content = content_of(text)
-            if all(content.get(key) == own.get(key) for key in ("task", "settings", "space")):
-                return {SHARING: attrs[SHARING]}
+    base, own = str(spec.base.absolute()), content_of(spec.text)
+    for record in reversed(store.studies()):
+        if record.base != base or SHARING not in record.system_attrs:
+            continue
+        content = content_of(record.spec)
+        if all(content.get(key) == own.get(key) for key in ("task", "settings", "space")):
+            return {SHARING: record.system_attrs[SHARING]}
     return {}
 
 

@@ -52,7 +52,7 @@ class QueuedJob:
         return ": ".join([f"waits in the queue as job {self.job} ({self.reason})", *words[:1]])
 
     def as_plain(self) -> dict[str, Any]:
-        """What a program reads."""
+        """The job as a document."""
         return {**asdict(self), "in_words": self.in_words()}
 
 
