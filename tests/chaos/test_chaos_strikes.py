@@ -1,6 +1,7 @@
 """What a strike on checkpoints may take: only what its trial has to continue from."""
 
 import importlib
+import itertools
 import math
 import random
 import signal
@@ -23,8 +24,10 @@ BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 def strikes(monkeypatch: pytest.MonkeyPatch) -> Any:
     monkeypatch.syspath_prepend(str(BENCHMARKS))
     kinds = importlib.import_module("strikes.kinds")
-    monkeypatch.setattr(kinds, "OPPORTUNITY_S", 0.5)
-    monkeypatch.setattr(kinds, "ARRIVAL_S", 0.01)
+    looks = itertools.count()
+    clock = SimpleNamespace(monotonic=lambda: next(looks), sleep=lambda seconds: None)
+    monkeypatch.setattr(kinds, "time", clock)
+    monkeypatch.setattr(kinds, "OPPORTUNITY_S", 2.0)  # by a clock that moves on at each look
     return kinds
 
 

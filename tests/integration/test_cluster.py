@@ -25,7 +25,7 @@ from hpsearch.running.executors.cluster.ray_cluster import cluster
 from hpsearch.running.executors.ray import RayExecutor
 from hpsearch.running.executors.worker_config import WorkerConfig
 from hpsearch.study_file.models import Resources
-from support.patience import wait_until
+from support.patience import PATIENCE_S, wait_until
 from support.running.executor_events import of, wait_for
 from support.running.programs import run_program
 from trials.contract import Budget, Unit
@@ -138,7 +138,7 @@ def test_a_study_without_room_waits_for_it_and_says_so(executor, config, caplog)
 def test_a_study_that_has_no_worker_yet_is_served_before_one_that_has(
     nodes, executor, config, monkeypatch
 ):
-    monkeypatch.setattr("hpsearch.running.executors.ray.SETTLE_S", 30.0)
+    monkeypatch.setattr("hpsearch.running.executors.ray.SETTLE_S", PATIENCE_S)
     other = RayExecutor(config, Resources(workers="auto", gpu=0.0))
     try:
         nodes.add_node(num_cpus=1)

@@ -22,6 +22,7 @@ from hpsearch.domain.records import StudyRecord, StudyState, Trial
 from hpsearch.running.study_run.requests import place
 from hpsearch.store.store import Store
 from support.files import pages
+from support.patience import PATIENCE_S
 from support.running.dashboards import served, serving, site_behind_gate
 
 pytest.importorskip("starlette")
@@ -188,7 +189,7 @@ def test_readers_wait_for_no_change_that_waits_for_the_database(
         form = form_of(port)
         with locked(database_url):
             stopping = pool.submit(asked, port, "/studies/1/trials/1/stop", form, FORM)
-            assert placing.wait(timeout=60)
+            assert placing.wait(PATIENCE_S)
             for path in READ:
                 assert asked(port, path)[0] == 200, path
             assert not stopping.done()

@@ -231,10 +231,11 @@ def test_a_command_gets_json_on_its_input_and_the_event_in_its_environment(tmp_p
 
 
 @pytest.mark.parametrize(
-    ("command", "words"), [("sleep 100", "was killed"), ("false", "ended with code 1")]
+    ("command", "limit_s", "words"),
+    [("sleep 100000", 0.2, "was killed"), ("false", PATIENCE_S, "ended with code 1")],
 )
-def test_a_command_that_hangs_or_fails_is_told_of(command, words, monkeypatch, caplog):
-    monkeypatch.setattr("hpsearch.running.tracking.notices.TIMEOUT_S", 0.2)
+def test_a_command_that_hangs_or_fails_is_told_of(command, limit_s, words, monkeypatch, caplog):
+    monkeypatch.setattr("hpsearch.running.tracking.notices.TIMEOUT_S", limit_s)
     with (
         caplog.at_level(logging.WARNING, "hpsearch"),
         notifying("s", recipient_of(command)) as notices,

@@ -13,6 +13,7 @@ from trials.data.feed import AHEAD, THREADS, Feed, threads_for
 from trials.data.order import BatchOrder
 from trials.data.residence import Residence
 from trials.data.samples import LABELS, Column, Samples
+from support.patience import PATIENCE_S
 from trials.devices.processes import Group
 from trials.running.report_grid import budget_from
 from trials.settings import Settings
@@ -137,7 +138,7 @@ def test_threads_end_with_the_feed_that_nobody_closed(workload):
     del feed
     gc.collect()
     for thread in threads:
-        thread.join(60)
+        thread.join(PATIENCE_S)
     assert not any(thread.is_alive() for thread in threads)
 
 

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from trials.checkpoints.manifests import CheckpointError
+from support.patience import PATIENCE_S
 from trials.contract import Budget, Diverged, Report, Setup, Unit
 from trials.devices.ranks import ConnectedRanks, Meeting, connect, places, serve
 from trials.loop.on_ranks import RunOnRanks
@@ -89,7 +90,7 @@ def test_another_rank_trains_saves_and_ends_where_rank_0_does(two: tuple[Here, H
     next(items)
     run.save()
     run.close()
-    thread.join(30)
+    thread.join(PATIENCE_S)
     assert calls.noted == others.noted == ["save", "step 1", "step 2", "save", "close"]
     assert run.finished is None
     assert made[0].finished == "ended by rank 0"
@@ -101,7 +102,7 @@ def test_a_run_that_has_ended_by_itself_has_done_so_on_all_ranks(two: tuple[Here
     run = on(two[0], calls)
     *_, last = run
     run.close()
-    thread.join(30)
+    thread.join(PATIENCE_S)
     assert isinstance(last, Report)
     assert calls.noted == others.noted
     assert run.finished == made[0].finished == "budget used"
@@ -113,7 +114,7 @@ def test_rank_0_alone_says_that_a_loss_has_diverged(two: tuple[Here, Here]) -> N
     with pytest.raises(Diverged):
         list(run)
     run.close()
-    thread.join(30)
+    thread.join(PATIENCE_S)
     assert made[0].finished == "loss became nan"
 
 

@@ -8,6 +8,7 @@ from ray.exceptions import GetTimeoutError, RaySystemError
 
 from hpsearch.running.executors.cluster import ray_cluster
 from hpsearch.running.executors.cluster.ray_cluster import ask_head
+from support.patience import PATIENCE_S
 
 
 @pytest.fixture(autouse=True)
@@ -46,7 +47,7 @@ def test_an_answer_that_comes_late_is_handed_over_and_not_waited_for(monkeypatch
     assert ask_head(question, take) is None
     assert late == []
     answered.set()
-    assert came.wait(60)
+    assert came.wait(PATIENCE_S)
     assert late == ["a room"]
 
 

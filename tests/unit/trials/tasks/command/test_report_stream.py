@@ -23,11 +23,11 @@ def test_a_pattern_finds_reports_in_what_a_program_prints_and_they_stay_in_the_l
     assert "epoch 2/3 [12:02] val_acc 0.2\nepoch done\n" in log_of(tmp_path)
 
 
-@pytest.mark.parametrize("lines", [1, 11])
+@pytest.mark.parametrize(("lines", "limit_s"), [(1, 2.0), (11, 0.1)])
 def test_lines_that_take_too_long_to_search_are_left_out_and_in_the_end_the_pattern_is_refused(
-    start, python, tmp_path, monkeypatch, lines
+    start, python, tmp_path, monkeypatch, lines, limit_s
 ):
-    monkeypatch.setattr(report_pattern, "LIMIT_S", 0.1)  # what is refused would compute for so long
+    monkeypatch.setattr(report_pattern, "LIMIT_S", limit_s)
     program = python(
         f"for _ in range({lines}):\n    print('x' * 5000 + '!')\nprint('xxepoch 3 a=2')\n"
     )
