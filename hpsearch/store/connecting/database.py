@@ -16,6 +16,7 @@ from sqlalchemy.exc import DataError, DBAPIError, IntegrityError, ProgrammingErr
 from hpsearch.errors import Damaged, HpsearchError, StoreBusy, StoreUnreachable
 from hpsearch.store.connecting.engine import engine_at
 from hpsearch.store.connecting.url import display, in_memory, is_sqlite
+from hpsearch.store.connecting.waiting import wait_s
 
 _BEGIN = {
     "sqlite": {"read": "BEGIN", "write": "BEGIN IMMEDIATE"},
@@ -28,6 +29,9 @@ _BEGIN = {
 LOCK_NOT_AVAILABLE = "55P03"  # PostgreSQL's code for a lock that was not given in time
 
 _HINTS = {
+    "prepared statement": "a pooler stands between: leave prepare_threshold out of the URL",
+    "statement pooling": "PgBouncer pools statements, and a transaction has several: set pool_mode"
+    " = transaction for this database",
     "lock timeout": "another transaction keeps what is to be written locked; try again",
     "locked": "another program writes to it, or was stopped doing so; see which: fuser {file}",
     "readonly": "SQLite needs permission to write the file and its folder, or copy the file",
@@ -52,6 +56,7 @@ class Database:
         self._using: AbstractContextManager[object] = nullcontext()
         if in_memory(url):
             self._using = self._writing
+        self._patience_s = patience_s
         self._engine = engine_at(url, patience_s, create=create)
         self.dialect = self._engine.dialect
         weakref.finalize(self, self._engine.dispose)
@@ -69,9 +74,19 @@ class Database:
         from its beginning, on PostgreSQL from its first UPDATE of the same row."""
         turn = self._writing if kind == "write" else self._using
         with turn, self.connected() as connection:
-            connection.exec_driver_sql(_BEGIN[self.dialect.name][kind])
+            connection.exec_driver_sql(self._begin(kind))
             yield connection
             connection.exec_driver_sql("COMMIT")
+
+    def _begin(self, kind: Literal["read", "write"]) -> str:
+        begin = _BEGIN[self.dialect.name][kind]
+        if is_sqlite(self.url):
+            return begin
+        # A driver frozen in the middle of a commit must not keep its successor waiting forever.
+        lock_s = wait_s() if self._patience_s is None else self._patience_s
+        lock = f"SET LOCAL lock_timeout = {lock_s * 1000:.0f}"
+        idle = f"SET LOCAL idle_in_transaction_session_timeout = {wait_s() * 1000:.0f}"
+        return f"{begin}; {lock}; {idle}"
 
     def close(self) -> None:
         """Let go of the connections; the next use opens a new one. Waits for a writer in another

@@ -14,7 +14,7 @@ from sqlalchemy.pool import NullPool, Pool, QueuePool, StaticPool
 from hpsearch.errors import StoreUnreachable, Unreachable
 from hpsearch.store import codec
 from hpsearch.store.connecting.file_systems import file_system_of
-from hpsearch.store.connecting.url import display, file_of, in_memory, is_sqlite
+from hpsearch.store.connecting.url import connect_args, display, file_of, in_memory, is_sqlite
 from hpsearch.store.connecting.waiting import CONNECT_S, wait_s
 
 LOG_BYTES = 64 * 2**20
@@ -33,6 +33,7 @@ def engine_at(url: URL, patience_s: float | None, *, create: bool) -> Engine:
         url,
         poolclass=_pool_of(url),
         isolation_level="AUTOCOMMIT",
+        connect_args=connect_args(url),
         json_serializer=codec.encode,
         json_deserializer=bytes.decode,  # the column's type decodes it
     )
@@ -95,15 +96,13 @@ class _Opening:
             raise DisconnectionError(f"{self._file} was removed or replaced")
 
     def set_up(self, own: Any, _: Any) -> None:
-        """Give a new connection its settings."""
-        if is_sqlite(self._url):
-            own.execute("PRAGMA foreign_keys = ON")
-            own.execute("PRAGMA synchronous = FULL")  # a commit survives the power cord
-            own.execute(f"PRAGMA journal_size_limit = {LOG_BYTES}")
+        """Give a new connection of SQLite its settings. Those of a session of PostgreSQL would stay
+        on a pooler's connections, which other programs get."""
+        if not is_sqlite(self._url):
             return
-        # A driver frozen in the middle of a commit must not keep its successor waiting forever.
-        own.execute(f"SET lock_timeout = {self._wait_s() * 1000:.0f}")
-        own.execute(f"SET idle_in_transaction_session_timeout = {wait_s() * 1000:.0f}")
+        own.execute("PRAGMA foreign_keys = ON")
+        own.execute("PRAGMA synchronous = FULL")  # a commit survives the power cord
+        own.execute(f"PRAGMA journal_size_limit = {LOG_BYTES}")
 
     def _wait_s(self) -> float:
         return wait_s() if self._patience_s is None else self._patience_s
