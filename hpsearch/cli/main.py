@@ -29,8 +29,7 @@ PANELS = (search, results, maintenance)
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run a command and exit with its code.
 
-    0 is done, 1 a bug, 2 the user's mistake, 3 a database or cluster that cannot be reached, 4 a
-    study that another driver owns, 130 an interruption, 141 results that nobody reads any more.
+    0 is done, 1 a bug; `hpsearch.errors` names the others.
     """
     # A process that ends need not look for garbage, which takes as long as reading a table.
     atexit.register(gc.freeze)

@@ -26,7 +26,7 @@ from sqlalchemy.pool import NullPool
 from hpsearch.bridges.past_runs import Mapped, PastRun, PastRuns
 from hpsearch.domain.lifecycle import State
 from hpsearch.domain.records import StudyRecord, Trial
-from hpsearch.errors import StoreUnreachable, StudyExists, UserError
+from hpsearch.errors import StoreUnreachable, StoreUnusable, StudyExists, UserError
 from hpsearch.store.connecting.url import connect_args, display, parse_url, refuse_in_memory
 from hpsearch.store.contents import FETCHED
 from hpsearch.store.optuna_storage.view import FROM_OPTUNA, directions_of, freeze
@@ -272,7 +272,7 @@ def _optuna_quiet(url: URL) -> Iterator[None]:
         yield
     except RuntimeError as error:  # another version of Optuna made its tables
         what = f"{shown} cannot be used by this version of Optuna: {error}"
-        raise StoreUnreachable(what, f"optuna storage upgrade --storage {shown}") from error
+        raise StoreUnusable(what, f"optuna storage upgrade --storage {shown}") from error
     except (SQLAlchemyError, StorageInternalError) as error:
         reason = str(error.__cause__ or error).splitlines()[0]
         what = f"{shown} cannot be used as an Optuna storage: {reason}"

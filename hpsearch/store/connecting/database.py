@@ -13,7 +13,7 @@ from typing import Literal
 from sqlalchemy import URL, Connection
 from sqlalchemy.exc import DataError, DBAPIError, IntegrityError, ProgrammingError
 
-from hpsearch.errors import Damaged, HpsearchError, StoreBusy, StoreUnreachable
+from hpsearch.errors import Damaged, HpsearchError, StoreBusy, StoreUnreachable, StoreUnusable
 from hpsearch.store.connecting.engine import engine_at
 from hpsearch.store.connecting.url import display, in_memory, is_sqlite
 from hpsearch.store.connecting.waiting import wait_s
@@ -40,6 +40,11 @@ _HINTS = {
     "permission denied": "ask for the permission, or use a role that has it",
 }
 """By a part of what a database says, what to do."""
+
+_LASTING: tuple[str, ...] = ("prepared statement", "statement pooling", "readonly", "permission denied")
+_LASTING += ("not a database", "authentication failed", "no password supplied", "no such user")
+_LASTING += ("does not exist", "no such database", "no pg_hba.conf entry")
+"""Parts of what a database says where waiting does not help."""
 
 
 class Database:
@@ -114,7 +119,7 @@ class Database:
         sqlstate = getattr(error.orig, "sqlstate", None)
         if isinstance(error, ProgrammingError):
             if sqlstate is None and not is_sqlite(self.url):
-                return StoreUnreachable(where, "check the options after the ? in the URL")
+                return StoreUnusable(where, "check the options after the ? in the URL")
             if hint is None:
                 return None
         if "malformed JSON" in reason:
@@ -123,6 +128,8 @@ class Database:
             return Damaged(where, "check the path, or restore a backup of the file")
         is_busy = "locked" in reason or sqlstate == LOCK_NOT_AVAILABLE
         kind = StoreBusy if is_busy else StoreUnreachable
+        if any(part in reason for part in _LASTING):
+            kind = StoreUnusable
         usual = "check the path, its permissions and the disk"
         if not is_sqlite(self.url):
             usual = "check the URL and server"

@@ -11,7 +11,7 @@ from sqlalchemy import URL, Connection, Engine, create_engine, event
 from sqlalchemy.exc import DisconnectionError, OperationalError
 from sqlalchemy.pool import NullPool, Pool, QueuePool, StaticPool
 
-from hpsearch.errors import StoreUnreachable, Unreachable
+from hpsearch.errors import StoreUnreachable, StoreUnusable
 from hpsearch.store import codec
 from hpsearch.store.connecting.file_systems import file_system_of
 from hpsearch.store.connecting.url import connect_args, display, file_of, in_memory, is_sqlite
@@ -83,7 +83,7 @@ class _Opening:
     def _refuse_missing(self, file: Path) -> None:
         if not file.parent.is_dir():
             what = f"{display(self._url)}: the folder {file.parent} does not exist"
-            raise StoreUnreachable(what, f"mkdir -p {file.parent}")
+            raise StoreUnusable(what, f"mkdir -p {file.parent}")
         if not self._may_create and not file.exists():
             what = f"{display(self._url)}: the file was removed"
             raise StoreUnreachable(what, "put it back where it was")
@@ -137,11 +137,11 @@ def _has_log(file: Path) -> bool:
 def set_journal(connection: Connection, file: Path) -> None:
     """Have an SQLite file written ahead, so that readers and the writer do not block each other; on
     a network file system, where that would damage it, have it keep a rollback journal. SQLite waits
-    for a lock everywhere but here, so this function waits itself. Raises Unreachable where locks
-    do not work."""
+    for a lock everywhere but here, so this function waits itself. Raises StoreUnusable where
+    locks do not work."""
     where = file_system_of(file)
     if where.is_networked and not where.has_locks:
-        raise Unreachable(
+        raise StoreUnusable(
             f"{file} is on a network file system ({where.kind}) where machines do not see each"
             " other's locks, which would damage the database",
             "put it on a local disk, or use PostgreSQL",
