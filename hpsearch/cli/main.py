@@ -12,6 +12,7 @@ from hpsearch.cli.commands.app import app
 from hpsearch.cli.output import note, suggest_for
 from hpsearch.errors import ClusterLost, HpsearchError, UserError
 from hpsearch.running.executors.cluster import ray_thread
+from trials.running import surroundings
 
 # isort: split
 # Importing them adds their commands to the program, in the order of its help.
@@ -64,6 +65,7 @@ def _exit_code(arguments: Sequence[str] | None) -> int | str | None:
 
 def _run(arguments: Sequence[str] | None) -> int | str | None:
     suggest_for()
+    surroundings.settle()
     try:
         app(arguments, prog_name="hpsearch")
     except SystemExit as ended:

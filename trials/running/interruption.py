@@ -27,13 +27,12 @@ process and then to its group."""
 @contextmanager
 def heard(
     on_signal: Callable[[int, int], None], clock: Callable[[], float] = time.monotonic
-) -> Iterator[Callable[[], None]]:
+) -> Iterator[None]:
     """Call a function at signals that ask for an end, with the signal and how often that was asked
     for by now. What is ignored from the start stays ignored, as SIGHUP is by `nohup`. Only the main
-    thread handles signals. Yields a function that takes over the signals again, after a library has
-    taken them."""
+    thread handles signals."""
     if threading.current_thread() is not threading.main_thread():
-        yield lambda: None
+        yield
         return
     asked: list[float] = []
 
@@ -51,17 +50,22 @@ def heard(
         for number, each in found.items()
         if number in BY_A_PERSON or each != signal.SIG_IGN
     }
-
-    def take_over() -> None:
-        for number in before:
-            signal.signal(number, handler)
-
-    take_over()
+    for number in before:
+        signal.signal(number, handler)
     try:
-        yield take_over
+        yield
     finally:
         for number, each in before.items():
             signal.signal(number, each or signal.SIG_DFL)  # None for one that is not Python's
+
+
+def take_back() -> None:
+    """Handle signals again as before a library has put its own handlers in place: those of Ray print
+    the stack first."""
+    if threading.current_thread() is threading.main_thread():
+        for number in ENDING:
+            if callable(handler := signal.getsignal(number)):
+                signal.signal(number, handler)
 
 
 @contextmanager

@@ -41,7 +41,12 @@ _HINTS = {
 }
 """By a part of what a database says, what to do."""
 
-_LASTING: tuple[str, ...] = ("prepared statement", "statement pooling", "readonly", "permission denied")
+_LASTING: tuple[str, ...] = (
+    "prepared statement",
+    "statement pooling",
+    "readonly",
+    "permission denied",
+)
 _LASTING += ("not a database", "authentication failed", "no password supplied", "no such user")
 _LASTING += ("does not exist", "no such database", "no pg_hba.conf entry")
 """Parts of what a database says where waiting does not help."""
