@@ -40,12 +40,21 @@ def _note_gpus(connection: sa.Connection) -> None:
     connection.exec_driver_sql(f"ALTER TABLE attempts ADD COLUMN gpus {kind}")
 
 
+def _keep_first_reservations(connection: sa.Connection) -> None:
+    """Attempts get what was reserved for them before they started."""
+    kind = schema.attempts.c.first_reserved_gpu_seconds.type.compile(connection.dialect)
+    connection.exec_driver_sql(
+        f"ALTER TABLE attempts ADD COLUMN first_reserved_gpu_seconds {kind}"
+    )
+
+
 RANKED = "hpsearch_0010"  # the first schema with what trials are ranked by
 
 MIGRATIONS: dict[str, Callable[[sa.Connection], None]] = {
     RANKED: _rank_and_tally,
     "hpsearch_0011": _place_checkpoints,
     "hpsearch_0012": _note_gpus,
+    "hpsearch_0013": _keep_first_reservations,
 }
 """By the version that each leads to, oldest first: changes a database of the version before. A new
 database needs none: it is made from the tables as they are now."""

@@ -1,4 +1,4 @@
-"""The folders and the name that libraries expect of a process, where its machine does not give them:
+"""The folders and the name that libraries expect, where the machine of a process does not give them:
 a temporary folder whose sockets can be named, a home that can be written, and a name of the user.
 
 They are given as environment variables, which the programs that it starts inherit.
@@ -33,7 +33,7 @@ def _shorten(variable: str) -> None:
     given = os.environ.get(variable, "")
     if len(os.fsencode(given)) <= LONGEST:
         return
-    if not os.path.isdir(given):
+    if not Path(given).is_dir():
         del os.environ[variable]  # as tempfile takes it
         return
     for short in _SHORT:
@@ -80,7 +80,7 @@ def _name_user() -> None:
 def _find_home() -> None:
     """Name a home that can be written. What is hidden in one that cannot be, such as passwords, is
     found in the new one, too."""
-    given = Path(os.path.expanduser("~"))
+    given = Path(os.path.expanduser("~"))  # noqa: PTH111 - `Path` raises where there is none
     if given.is_absolute() and given.is_dir() and os.access(given, os.W_OK | os.X_OK):
         os.environ["HOME"] = str(given)
         return
