@@ -15,7 +15,7 @@ from sqlalchemy.exc import DataError, DBAPIError, IntegrityError, ProgrammingErr
 
 from hpsearch.errors import Damaged, HpsearchError, StoreBusy, StoreUnreachable, StoreUnusable
 from hpsearch.store.connecting.engine import engine_at
-from hpsearch.store.connecting.url import display, in_memory, is_sqlite
+from hpsearch.store.connecting.url import connect_args, display, in_memory, is_sqlite
 from hpsearch.store.connecting.waiting import wait_s
 
 _BEGIN = {
@@ -84,19 +84,22 @@ class Database:
         from its beginning, on PostgreSQL from its first UPDATE of the same row."""
         turn = self._writing if kind == "write" else self._using
         with turn, self.connected() as connection:
-            connection.exec_driver_sql(self._begin(kind))
+            for statement in self._begin(kind):
+                connection.exec_driver_sql(statement)
             yield connection
             connection.exec_driver_sql("COMMIT")
 
-    def _begin(self, kind: Literal["read", "write"]) -> str:
+    def _begin(self, kind: Literal["read", "write"]) -> list[str]:
         begin = _BEGIN[self.dialect.name][kind]
         if is_sqlite(self.url):
-            return begin
+            return [begin]
         # A driver frozen in the middle of a commit must not keep its successor waiting forever.
         lock_s = wait_s() if self._patience_s is None else self._patience_s
         lock = f"SET LOCAL lock_timeout = {lock_s * 1000:.0f}"
         idle = f"SET LOCAL idle_in_transaction_session_timeout = {wait_s() * 1000:.0f}"
-        return f"{begin}; {lock}; {idle}"
+        if connect_args(self.url)["prepare_threshold"] is None:
+            return [f"{begin}; {lock}; {idle}"]  # one way to the server
+        return [begin, lock, idle]  # what is prepared is one statement
 
     def close(self) -> None:
         """Let go of the connections; the next use opens a new one. Waits for a writer in another
