@@ -43,9 +43,7 @@ def _note_gpus(connection: sa.Connection) -> None:
 def _keep_first_reservations(connection: sa.Connection) -> None:
     """Attempts get what was reserved for them before they started."""
     kind = schema.attempts.c.first_reserved_gpu_seconds.type.compile(connection.dialect)
-    connection.exec_driver_sql(
-        f"ALTER TABLE attempts ADD COLUMN first_reserved_gpu_seconds {kind}"
-    )
+    connection.exec_driver_sql(f"ALTER TABLE attempts ADD COLUMN first_reserved_gpu_seconds {kind}")
 
 
 RANKED = "hpsearch_0010"  # the first schema with what trials are ranked by

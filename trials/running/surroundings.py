@@ -1,4 +1,4 @@
-"""The folders and the name that libraries expect, where the machine of a process does not give them:
+"""The folders and the name that libraries expect, where the machine of a process gives none:
 a temporary folder whose sockets can be named, a home that can be written, and a name of the user.
 
 They are given as environment variables, which the programs that it starts inherit.
