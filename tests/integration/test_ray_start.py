@@ -1,5 +1,5 @@
-"""A local Ray that starts while signals come, while its head dies, slowly, or below a long path; and
-that ends with a terminal."""
+"""A local Ray that starts while signals come, while its head dies, slowly, or below a long path, and
+ends with a terminal."""
 
 import fcntl
 import os
@@ -137,11 +137,11 @@ def rows(folder: Path, statement: str) -> list[tuple[Any, ...]]:
 def test_what_ends_a_whole_group_leaves_rays_processes_to_save_the_trials(study, by):
     """As `timeout` does, which sends its signal twice, and the kernel for a closed terminal."""
     (study / "starts.py").write_text(LONG)
-    text = STUDY.replace("epochs: 1", "epochs: 100000")
+    text = STUDY.replace("epochs: 1", "epochs: 3000")
     (study / "study.yaml").write_text(text)
     near, far = pty.openpty()
     with subprocess.Popen(
-        [sys.executable, "-c", PROGRAM, "run", "study.yaml"],
+        [sys.executable, "-c", PROGRAM, "run", "study.yaml", "--quiet"],
         cwd=study,
         stdin=far,
         stdout=far,
