@@ -1,4 +1,4 @@
-"""A local Ray that starts while signals come, while its head dies, slowly, or below a long path, and
+"""A local Ray that starts while signals come, while its head dies, slowly, or below a long path; it
 ends with a terminal."""
 
 import fcntl

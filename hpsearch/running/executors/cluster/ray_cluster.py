@@ -143,11 +143,11 @@ def _apart() -> Iterator[None]:
     process, as of a terminal that is closed or of `timeout`, would end them before trials have
     saved."""
     start = services.ConsolePopen
-    services.ConsolePopen = partial(start, process_group=0)  # type: ignore[assignment,misc]
+    services.ConsolePopen = partial(start, process_group=0)
     try:
         yield
     finally:
-        services.ConsolePopen = start  # type: ignore[misc]
+        services.ConsolePopen = start
 
 
 @contextmanager
