@@ -56,6 +56,8 @@ GOODBYE_S = 10.0  # how long leaving it may take
 
 SLOW_START = "timed out during startup"  # in Ray's error where this machine has too much else to do
 
+OTHER_VERSION = "Version mismatch"  # in Ray's error
+
 TOO_LONG = "AF_UNIX path length"  # in Ray's error where a socket's path is longer than it may be
 
 SAVED = "everything up to the last reports is saved"
@@ -169,6 +171,9 @@ def _join(address: str) -> None:
         with _without_secrets():
             ray.init(address=address, **_quietly())
     except (ConnectionError, RuntimeError, ValueError, RayError) as error:
+        if OTHER_VERSION in text_of(error):
+            what = f"the Ray cluster at {address} is of another version: {line_of(error)}"
+            raise Unusable(what, "use the same Ray and Python on both sides") from error
         hint = "check --address; where the cluster asks for a token, set RAY_AUTH_MODE=token"
         raise Unreachable(f"no Ray cluster answers at {address}: {line_of(error)}", hint) from error
 
