@@ -21,7 +21,7 @@ The tree of errors::
     ├── StudyHeld                another driver owns the study                     exit 4
     │   └── LeaseLost            it did own it, and another driver took it over
     ├── AttemptLost              an attempt that was asked for may report no more  exit 4
-    ├── Stopped                  somebody asked for the end: `hpsearch stop`       exit 5
+    ├── StoppedOnRequest         somebody asked for the end: `hpsearch stop`       exit 5
     └── Interrupted              stopped by a signal; everything is saved          exit 130
 
 Everything else that escapes is a bug and keeps its traceback (exit 1). `hpsearch.cli.streams` has
@@ -146,7 +146,7 @@ class AttemptLost(HpsearchError):
     exit_code = 4
 
 
-class Stopped(HpsearchError):
+class StoppedOnRequest(HpsearchError):
     """Somebody asked for the end of the study, which is saved."""
 
     exit_code = 5

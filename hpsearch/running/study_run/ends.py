@@ -2,7 +2,7 @@
 
 from hpsearch.brain.requests import INTERRUPTED, STOPPED_BY, was_asked_to_stop
 from hpsearch.domain.records import StudyRecord
-from hpsearch.errors import DiskFull, HpsearchError, Interrupted, Stopped
+from hpsearch.errors import DiskFull, HpsearchError, Interrupted, StoppedOnRequest
 
 
 def interruption_of(study: StudyRecord, resume: str) -> HpsearchError:
@@ -10,7 +10,7 @@ def interruption_of(study: StudyRecord, resume: str) -> HpsearchError:
     reason = study.reason or INTERRUPTED
     how = f"Continue with: {resume}"
     if reason.startswith(STOPPED_BY):
-        return Stopped(f"{reason}; everything is saved. {how}")
+        return StoppedOnRequest(f"{reason}; everything is saved. {how}")
     if not was_asked_to_stop(reason):
         return DiskFull(f"interrupted: {reason}; what was saved before stays. {how}")
     why = "" if reason == INTERRUPTED else f": {reason}"
