@@ -9,18 +9,23 @@ The tree of errors::
     │   ├── FilterError          a --where or --sort expression
     │   ├── StudyExists          a name is taken; resume it instead
     │   └── StudyNotFound        no study of that name in this database
-    ├── Unreachable              the database or the cluster cannot be used        exit 3
-    │   ├── StoreUnreachable     the database cannot be opened, read or written: waiting may help
-    │   │   ├── NoDatabase       there is none yet
+    ├── Unreachable              what the program depends on: trying again may help   exit 3
+    │   ├── StoreUnreachable     the database cannot be opened, read or written
+    │   │   ├── StoreUnusable    nor will it be, until somebody changes something  exit 2
+    │   │   │   └── NoDatabase   there is none yet
     │   │   └── StoreBusy        others kept the database locked for too long
-    │   ├── Damaged              the database holds what this program never writes
-    │   └── ClusterLost          the cluster was there, and went away
+    │   ├── Damaged              the database holds what this program never writes exit 2
+    │   ├── Unusable             the cluster or this machine, until it is changed  exit 2
+    │   ├── ClusterLost          the cluster was there, and went away
+    │   └── DiskFull             the disk of the checkpoints stayed full
     ├── StudyHeld                another driver owns the study                     exit 4
     │   └── LeaseLost            it did own it, and another driver took it over
     ├── AttemptLost              an attempt that was asked for may report no more  exit 4
+    ├── StoppedOnRequest         somebody asked for the end: `hpsearch stop`       exit 5
     └── Interrupted              stopped by a signal; everything is saved          exit 130
 
-Everything else that escapes is a bug and keeps its traceback (exit 1).
+Everything else that escapes is a bug and keeps its traceback (exit 1). `hpsearch.cli.streams` has
+141, for results that nobody reads.
 """
 
 
@@ -81,7 +86,13 @@ class StoreUnreachable(Unreachable):
     """The database cannot be opened, read or written."""
 
 
-class NoDatabase(StoreUnreachable):
+class StoreUnusable(StoreUnreachable):
+    """The database cannot be used as it is. Waiting does not help."""
+
+    exit_code = 2
+
+
+class NoDatabase(StoreUnusable):
     """No study has made the database yet."""
 
 
@@ -92,6 +103,8 @@ class StoreBusy(StoreUnreachable):
 class Damaged(Unreachable):
     """The database holds what this program never writes. Waiting does not help."""
 
+    exit_code = 2
+
     def __init__(
         self,
         what: str,
@@ -99,6 +112,16 @@ class Damaged(Unreachable):
     ) -> None:
         super().__init__(f"the database is damaged: {what}", hint)
         self.what = what
+
+
+class Unusable(Unreachable):
+    """The cluster or this machine cannot be used as it is. Waiting does not help."""
+
+    exit_code = 2
+
+
+class DiskFull(Unreachable):
+    """No checkpoint could be written for too long. What was saved before stays."""
 
 
 class ClusterLost(Unreachable):
@@ -121,6 +144,12 @@ class AttemptLost(HpsearchError):
     Nothing was written."""
 
     exit_code = 4
+
+
+class StoppedOnRequest(HpsearchError):
+    """Somebody asked for the end of the study, which is saved."""
+
+    exit_code = 5
 
 
 class Interrupted(HpsearchError):

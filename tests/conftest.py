@@ -4,7 +4,6 @@ import itertools
 import os
 import shutil
 import signal
-import socket
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -13,7 +12,7 @@ import psycopg
 import pytest
 
 from support import thoroughness
-from support.running.postgresql import PostgreSQL
+from support.running.postgresql import PostgreSQL, free_port
 
 TESTS = Path(__file__).parent
 
@@ -98,7 +97,7 @@ def _own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 @pytest.fixture(scope="session")
 def postgresql_server() -> Iterator[str]:
     """The URL of a PostgreSQL server of the tests' own."""
-    port = _free_port()
+    port = free_port()
     server = PostgreSQL(port)
     yield f"postgresql://tester@127.0.0.1:{port}/postgres"
     server.stop()
@@ -137,9 +136,3 @@ def database_url(request: pytest.FixtureRequest) -> str:
     url = request.getfixturevalue(f"{request.param}_url")
     assert isinstance(url, str)
     return url
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])

@@ -33,7 +33,7 @@ from trials.descriptions.builtin import BUILT_IN, describe
 from trials.devices import gpu
 from trials.running import arithmetic
 from trials.running.arithmetic import Arithmetic
-from trials.running.interruption import Interruption
+from trials.running.interruption import interruption
 from trials.running.report_grid import budget_from
 from trials.running.runner import Runner, failure_of
 from trials.settings import nearest
@@ -105,8 +105,8 @@ def _train(task: Task, data: Any, setup: Setup, file: Path, group: Group | _Alon
     try:
         runner = Runner(task, data, setup, note=_print_metrics)
         try:
-            with Interruption() as interruption:
-                group.listen(lambda: interruption.asked)
+            with interruption() as asked:
+                group.listen(asked)
                 return _follow(runner, group)
         finally:
             runner.close()

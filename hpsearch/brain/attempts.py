@@ -264,6 +264,7 @@ class Attempts:
         self._history.add_attempt(attempt)
         reserved = self._spending.reserve(attempt, cost)
         assert reserved, "the agenda hands out nothing that cannot be afforded"
+        attempt.first_reserved_gpu_seconds = cost
         rate, share = Rate(slot.gpus, now), slot.gpus if slot.card else 1.0
         running = CurrentAttempt(
             attempt, slot, rate, until, trial.trains_from, heard=now, share=share

@@ -25,14 +25,16 @@ from hpsearch.study_file.reading import parse
 from hpsearch.study_file.text import with_budget
 from trials.settings import in_full
 
-INTERRUPTED = "interrupted"  # the reason for the end of a study whose driver got a signal
+INTERRUPTED = "interrupted"  # the reason for the end of a study that Ctrl-C has stopped
+SIGNALLED = "told to end by "
+"""The beginning of the reason where another signal has; its name follows."""
 STOPPED_BY = "stopped by "
 """The beginning of the reason where somebody asked for the end; their name follows."""
 
 
 def was_asked_to_stop(reason: str | None) -> bool:
     """True if a study was interrupted because somebody wanted it, by the reason on record."""
-    return reason is None or reason == INTERRUPTED or reason.startswith(STOPPED_BY)
+    return reason is None or reason == INTERRUPTED or reason.startswith((SIGNALLED, STOPPED_BY))
 
 
 @dataclass(frozen=True)

@@ -53,7 +53,7 @@ from hpsearch.brain.confirmation import Confirmation
 from hpsearch.brain.headroom import Headroom
 from hpsearch.brain.ledger import Key, Spending
 from hpsearch.brain.progress import StudyProgress
-from hpsearch.brain.requests import INTERRUPTED, Requests, raised
+from hpsearch.brain.requests import INTERRUPTED, SIGNALLED, Requests, raised
 from hpsearch.brain.retention import Retention
 from hpsearch.brain.trial_log import TrialLog
 from hpsearch.domain import events as ev
@@ -294,9 +294,12 @@ class Study:
 
     # --------------------------------------------------------------------------------------- ending
 
-    def interrupt(self) -> None:
-        """Have everything that runs save and stop at the next tick; the study stays resumable."""
-        self._progress.wind_down(Phase.INTERRUPTED, INTERRUPTED)
+    def interrupt(self, signal: str | None = None) -> None:
+        """Have everything that runs save and stop at the next tick; the study stays resumable.
+        `signal` is the name of the signal that asks for it."""
+        is_by_hand = signal in (None, "SIGINT")
+        why = INTERRUPTED if is_by_hand else f"{SIGNALLED}{signal}"
+        self._progress.wind_down(Phase.INTERRUPTED, why)
 
     def abandon(self, now: float) -> None:
         """Count what was asked to stop as interrupted now, at its last checkpoint."""

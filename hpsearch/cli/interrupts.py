@@ -1,11 +1,11 @@
-"""Signals that tell a command to end: SIGTERM is heard wherever Ctrl-C is."""
+"""Signals that tell a command to end: all are heard as Ctrl-C is."""
 
 import os
 import signal
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from types import FrameType
+
+from trials.running import interruption
 
 EXIT_CODE = 130
 """The exit code of a command that was told to end."""
@@ -13,23 +13,17 @@ EXIT_CODE = 130
 
 @contextmanager
 def heard() -> Iterator[None]:
-    """Raise KeyboardInterrupt at SIGINT and SIGTERM. Only the main thread handles signals."""
-    if threading.current_thread() is not threading.main_thread():
+    """Raise KeyboardInterrupt at signals that ask for an end. Only the main thread handles them."""
+    with interruption.heard(_raise):
         yield
-        return
-    before = {each: signal.signal(each, _raise) for each in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
 
 
 def end_at_once() -> None:
-    """End this process at SIGINT and SIGTERM from now on: nothing is left to do."""
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, lambda *_: os._exit(EXIT_CODE))
+    """End this process at such a signal from now on: nothing is left to do."""
+    for number in interruption.ENDING:
+        if number in interruption.BY_A_PERSON or signal.getsignal(number) != signal.SIG_IGN:
+            signal.signal(number, lambda *_: os._exit(EXIT_CODE))
 
 
-def _raise(number: int, frame: FrameType | None) -> None:
+def _raise(number: int, times: int) -> None:
     raise KeyboardInterrupt

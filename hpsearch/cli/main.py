@@ -12,6 +12,7 @@ from hpsearch.cli.commands.app import app
 from hpsearch.cli.output import note, suggest_for
 from hpsearch.errors import ClusterLost, HpsearchError, UserError
 from hpsearch.running.executors.cluster import ray_thread
+from trials.running import surroundings
 
 # isort: split
 # Importing them adds their commands to the program, in the order of its help.
@@ -29,8 +30,7 @@ PANELS = (search, results, maintenance)
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run a command and exit with its code.
 
-    0 is done, 1 a bug, 2 the user's mistake, 3 a database or cluster that cannot be reached, 4 a
-    study that another driver owns, 130 an interruption, 141 results that nobody reads any more.
+    0 is done, 1 a bug; `hpsearch.errors` names the others.
     """
     # A process that ends need not look for garbage, which takes as long as reading a table.
     atexit.register(gc.freeze)
@@ -65,6 +65,7 @@ def _exit_code(arguments: Sequence[str] | None) -> int | str | None:
 
 def _run(arguments: Sequence[str] | None) -> int | str | None:
     suggest_for()
+    surroundings.settle()
     try:
         app(arguments, prog_name="hpsearch")
     except SystemExit as ended:

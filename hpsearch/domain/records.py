@@ -150,6 +150,8 @@ class Attempt:
     slowest_pace: float | None = None  # most seconds for a unit of the budget, without start-up
     start_up_seconds: float | None = None  # that it held its slot before it trained
     gpus: float | None = None  # that it is charged for; None if that is not on record
+    first_reserved_gpu_seconds: float | None = None
+    """What was reserved for it before it started; None if that is not on record."""
 
 
 _NO_ATTRS: dict[str, Any] = {}

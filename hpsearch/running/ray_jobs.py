@@ -14,8 +14,8 @@ from typing import Any
 from ray.exceptions import RayError
 from ray.job_submission import JobSubmissionClient
 
-from hpsearch.errors import StudyHeld, Unreachable, UserError
-from trials.foreign import line_of
+from hpsearch.errors import StudyHeld, Unreachable, Unusable, UserError
+from trials.foreign import line_of, text_of
 
 MOST_BYTES = 100 << 20  # of the files of a study; Ray keeps them in the memory of the head
 STUDY = "hpsearch_study"  # in the metadata of a job: the name of its study
@@ -94,7 +94,8 @@ class JobServer:
         except (OSError, RuntimeError, RayError) as error:
             where = f"the job server at {self.url} does not do it: {line_of(error)}"
             hint = "its head needs ray[default]; where it asks for a token, set RAY_AUTH_MODE=token"
-            raise Unreachable(where, hint) from error
+            is_refused = "status code 4" in text_of(error)
+            raise (Unusable if is_refused else Unreachable)(where, hint) from error
 
 
 def _pack(folder: Path, package: Path) -> None:

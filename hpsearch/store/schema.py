@@ -34,7 +34,7 @@ from hpsearch.store.cells import Cell, StoredDistribution
 Sql: TypeAlias = sa.ColumnElement[Any]
 Condition: TypeAlias = sa.ColumnElement[bool]
 
-VERSION = "hpsearch_0012"
+VERSION = "hpsearch_0013"
 """The schema version that this program reads and writes. All of ours begin so."""
 
 metadata = sa.MetaData(

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import sqlalchemy as sa
 
-from hpsearch.errors import StoreUnreachable, Unreachable
+from hpsearch.errors import StoreUnusable
 from hpsearch.store import schema, tallies
 from hpsearch.store.connecting.url import display, is_sqlite
 from hpsearch.store.contents import rank_all
@@ -40,12 +40,19 @@ def _note_gpus(connection: sa.Connection) -> None:
     connection.exec_driver_sql(f"ALTER TABLE attempts ADD COLUMN gpus {kind}")
 
 
+def _keep_first_reservations(connection: sa.Connection) -> None:
+    """Attempts get what was reserved for them before they started."""
+    kind = schema.attempts.c.first_reserved_gpu_seconds.type.compile(connection.dialect)
+    connection.exec_driver_sql(f"ALTER TABLE attempts ADD COLUMN first_reserved_gpu_seconds {kind}")
+
+
 RANKED = "hpsearch_0010"  # the first schema with what trials are ranked by
 
 MIGRATIONS: dict[str, Callable[[sa.Connection], None]] = {
     RANKED: _rank_and_tally,
     "hpsearch_0011": _place_checkpoints,
     "hpsearch_0012": _note_gpus,
+    "hpsearch_0013": _keep_first_reservations,
 }
 """By the version that each leads to, oldest first: changes a database of the version before. A new
 database needs none: it is made from the tables as they are now."""
@@ -62,7 +69,7 @@ def known_versions() -> list[str]:
 
 
 def stored_version(connection: sa.Connection, url: sa.URL) -> str | None:
-    """The schema version of a database of ours; None if it is empty. Raises StoreUnreachable if it
+    """The schema version of a database of ours; None if it is empty. Raises StoreUnusable if it
     belongs to another program."""
     inspector = sa.inspect(connection)
     names = inspector.get_table_names  # takes longer, and another process may be making them
@@ -74,7 +81,7 @@ def stored_version(connection: sa.Connection, url: sa.URL) -> str | None:
     if not tables:
         return None
     some = ", ".join(sorted(tables)[:3])
-    raise StoreUnreachable(
+    raise StoreUnusable(
         f"{display(url)} belongs to another program (it has tables named {some});"
         " it was left as it is",
         "name another database or schema with --storage",
@@ -82,7 +89,7 @@ def stored_version(connection: sa.Connection, url: sa.URL) -> str | None:
 
 
 def check_version(version: str, url: sa.URL) -> None:
-    """Refuse a database with another schema version. Raises Unreachable."""
+    """Refuse a database with another schema version. Raises StoreUnusable."""
     if version == schema.VERSION:
         return
     if version > schema.VERSION:
@@ -93,7 +100,7 @@ def check_version(version: str, url: sa.URL) -> None:
     else:
         what = "an hpsearch that was never released"
         hint = "start anew: name another database with --storage"
-    raise Unreachable(
+    raise StoreUnusable(
         f"{display(url)} was made by {what} (schema {version}; this one uses {schema.VERSION})",
         hint,
     )
@@ -101,8 +108,8 @@ def check_version(version: str, url: sa.URL) -> None:
 
 def migrate(connection: sa.Connection, url: sa.URL) -> str | None:
     """Bring an empty or older database to `schema.VERSION`, in a writing transaction of the
-    caller's. Returns the version it was at; None if it was empty. Raises Unreachable if it is
-    newer, or older than all that were released, and StoreUnreachable if it belongs to another
+    caller's. Returns the version it was at; None if it was empty. Raises StoreUnusable if it is
+    newer, or older than all that were released, and StoreUnusable if it belongs to another
     program."""
     if not is_sqlite(url):  # SQLite has taken its one lock already
         connection.exec_driver_sql("SELECT pg_advisory_xact_lock(hashtext('hpsearch schema'))")

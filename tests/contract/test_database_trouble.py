@@ -175,6 +175,7 @@ def test_a_study_outlives_connections_that_break_in_the_middle_of_commits(
 
     driver, _ = driver_of(over_the_wire, tmp_path, watch=break_now_and_then)
     driver.run()
+    wire.cut_at = None
     loaded = over_the_wire.load(SPEC.study)
     assert loaded.study.state is StudyState.FINISHED
     with over_the_wire.reading() as connection:

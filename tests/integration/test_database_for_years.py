@@ -108,7 +108,7 @@ def test_copies_that_are_taken_while_a_driver_writes_can_be_resumed(sqlite_url, 
 
 def test_a_copy_replaces_nothing_and_is_of_a_database(sqlite_url, tmp_path, capsys):
     to = tmp_path / "copy.db"
-    assert ended("db", "backup", str(to), "--storage", sqlite_url) == 3
+    assert ended("db", "backup", str(to), "--storage", sqlite_url) == 2
     assert "there is no study database" in capsys.readouterr().err
     Store.open(sqlite_url).close()
     assert ended("db", "backup", str(to), "--storage", sqlite_url) == 0

@@ -1,14 +1,23 @@
-"""A local Ray that starts while signals come, while its head dies, or slowly."""
+"""A local Ray that starts while signals come, while its head dies, slowly, or below a long path; it
+ends with a terminal."""
 
+import fcntl
 import os
+import pty
 import signal
+import sqlite3
 import subprocess
 import sys
-from contextlib import suppress
+import termios
+from contextlib import closing, suppress
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from hpsearch.errors import HpsearchError
+from hpsearch.running.executors.cluster.ray_cluster import cluster
+from hpsearch.study_file.models import Resources
 from support.patience import wait_until
 from support.running.programs import run_program
 
@@ -105,6 +114,102 @@ def test_a_signal_while_ray_starts_ends_the_command_and_all_of_it(study, part, n
     assert command.returncode == 130, said
     assert "Traceback" not in said
     wait_until(lambda: not processes_of(study))
+
+
+LONG = """
+import time
+def train(params, trial):
+    for epoch in range(1, trial.budget + 1):
+        time.sleep(0.05)
+        trial.report(epoch, {"loss": params["x"]})
+"""
+
+
+def rows(folder: Path, statement: str) -> list[tuple[Any, ...]]:
+    with closing(sqlite3.connect(folder / "hpsearch.db")) as database, suppress(sqlite3.Error):
+        return database.execute(statement).fetchall()
+    return []
+
+
+@pytest.mark.parametrize(
+    "by", ["its group", pytest.param("its terminal", marks=pytest.mark.thorough)]
+)
+def test_what_ends_a_whole_group_leaves_rays_processes_to_save_the_trials(study, by):
+    """As `timeout` does, which sends its signal twice, and the kernel for a closed terminal."""
+    (study / "starts.py").write_text(LONG)
+    text = STUDY.replace("epochs: 1", "epochs: 3000")
+    (study / "study.yaml").write_text(text)
+    near, far = pty.openpty()
+    with subprocess.Popen(
+        [sys.executable, "-c", PROGRAM, "run", "study.yaml", "--quiet"],
+        cwd=study,
+        stdin=far,
+        stdout=far,
+        stderr=far,
+        start_new_session=True,
+        preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),
+    ) as command:
+        os.close(far)
+        begun = "SELECT 1 FROM reports"
+        wait_until(lambda: rows(study, begun) or command.poll() is not None)
+        if by == "its group":
+            command.send_signal(signal.SIGTERM)
+            os.killpg(command.pid, signal.SIGTERM)
+        else:
+            os.close(near)
+        code = command.wait()
+    name = "SIGTERM" if by == "its group" else "SIGHUP"
+    assert rows(study, "SELECT state, reason FROM studies") == [
+        ("interrupted", f"told to end by {name}")
+    ]
+    assert rows(study, "SELECT outcome FROM attempts") == [("interrupted",)]
+    assert code == 130
+
+
+POOL = """
+import multiprocessing
+def train(params, trial):
+    with multiprocessing.get_context("spawn").Pool(1) as pool:
+        trial.report(1, {"loss": params["x"] + pool.apply(abs, (-1,))})
+"""
+
+
+def test_sockets_of_ray_and_of_a_trial_work_below_a_long_temporary_folder(study):
+    (study / "starts.py").write_text(POOL)
+    long = study / ("a/rather/long/name/" * 5)
+    long.mkdir(parents=True)
+    done = run_program(
+        [sys.executable, "-c", PROGRAM, "run", "study.yaml"],
+        cwd=study,
+        env={**os.environ, "TMPDIR": str(long)},
+    )
+    assert done.returncode == 0, done.stderr
+    assert (long / "ray").is_dir(), "what needs room is where it was meant to be"
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "hint"),
+    [
+        (
+            OSError("AF_UNIX path length cannot exceed 107 bytes: /x"),
+            2,
+            "set TMPDIR to a short one",
+        ),
+        (PermissionError(13, "Permission denied", "/.ray"), 2, "HOME and TMPDIR must be"),
+        (RuntimeError("the raylet died"), 3, "try again; its logs are in"),
+    ],
+)
+def test_a_start_that_will_never_succeed_is_not_told_as_one_that_may(
+    error, code, hint, monkeypatch
+):
+    def fail(**_: object) -> None:
+        raise error
+
+    monkeypatch.setattr("ray.init", fail)
+    with pytest.raises(HpsearchError) as caught, cluster(None, Resources(workers=1)):
+        pass
+    assert caught.value.exit_code == code
+    assert hint in str(caught.value)
 
 
 @pytest.mark.thorough

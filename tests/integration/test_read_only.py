@@ -82,7 +82,7 @@ def call(folder: Path) -> Call:
 def test_using_it_names_the_file_and_the_remedy(call, folder, command):
     before = (folder / "study.db").read_bytes()
     done = call(*command)
-    assert done.returncode == 3, done.stderr
+    assert done.returncode == 2, done.stderr
     assert f"{folder}/study.db: " in done.stderr
     assert "permission to write the file and its folder" in done.stderr
     assert "Traceback" not in done.stderr

@@ -8,6 +8,7 @@ import signal
 import sqlite3
 import subprocess
 import sys
+import time
 from collections.abc import Mapping
 from contextlib import closing, redirect_stderr, redirect_stdout
 from pathlib import Path
@@ -24,6 +25,7 @@ from hpsearch.domain.records import Outcome
 from hpsearch.errors import StudyHeld
 from hpsearch.store.store import Store
 from support.patience import PATIENCE_S, wait_until
+from trials.running.interruption import ENDING, TOGETHER_S
 
 TASK = """
 import os
@@ -272,7 +274,16 @@ def test_a_killed_driver_loses_nothing_and_repeats_nothing(
 
 
 @pytest.mark.parametrize(
-    "notice", [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.thorough)]
+    "notice",
+    [
+        signal.SIGINT,
+        signal.SIGHUP,
+        *(
+            pytest.param(each, marks=pytest.mark.thorough)
+            for each in ENDING[1:]
+            if each.name != "SIGHUP"
+        ),
+    ],
 )
 def test_a_notice_to_end_saves_everything_and_leaves_the_study_resumable(
     workplace, undisturbed, notice
@@ -304,6 +315,7 @@ def test_ctrl_c_twice_ends_at_once_and_is_still_resumable(workplace, undisturbed
     assert process.stderr is not None
     heard = any("again to stop at once" in line for line in process.stderr)
     assert heard, "without this wait, the two signals could be heard as one"
+    time.sleep(1.1 * TOGETHER_S)
     process.send_signal(signal.SIGINT)
     _, err = process.communicate(timeout=PATIENCE_S)
     assert process.returncode == 130
@@ -329,7 +341,7 @@ def test_stop_from_elsewhere_ends_a_study_resumably(workplace):
     assert "will stop study toy" in workplace.call("stop", "toy")
     workplace.let_go()
     process.communicate(timeout=PATIENCE_S)
-    assert process.returncode == 130
+    assert process.returncode == 5
     assert workplace.rows("SELECT state FROM studies") == [("interrupted",)]
     workplace.call("resume", "toy")
     assert workplace.rows("SELECT state FROM studies") == [("finished",)]

@@ -136,8 +136,8 @@ def test_every_message_of_the_page_is_provoked_here():
 
 def test_every_exit_code_is_on_the_page():
     codes = {HpsearchError.exit_code} | {each.exit_code for each in kinds_of(HpsearchError)}
-    page = pages.read("troubleshooting")
-    assert codes == {1, 2, 3, 4, 130}
+    page = pages.read("commands")
+    assert codes == {1, 2, 3, 4, 5, 130}
     assert all(f"| {code} |" in page for code in codes)
 
 

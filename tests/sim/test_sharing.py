@@ -6,14 +6,18 @@ import statistics
 from collections import Counter
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from hpsearch.brain.ledger import Spending
+from hpsearch.domain import events as ev
 from hpsearch.domain.facts import SHARING
 from hpsearch.domain.lifecycle import State
 from hpsearch.domain.records import Outcome
 from hpsearch.domain.sharing import Sharing
 from support.studies.shared_cards import MOST, Curve, on_shared_cards
 from support.studies.small import Simulation, search_by
+from support.thoroughness import examples
 
 
 def saturating(half: float) -> Curve:
@@ -221,3 +225,53 @@ def test_memory_that_is_short_costs_an_attempt_and_a_slot_and_the_trial_goes_on(
     assert all("it shared its GPU: at most" in str(each.note) for each in short)
     assert trials_at_once(simulation) == 2
     assert all(trial.state is State.COMPLETE for trial in simulation.history.trials)
+
+
+class OwnClock:
+    """Adds up what attempts on shared cards hold by the clock of their workers, apart from the
+    ledger, and compares it with a limit in GPU-seconds whenever one starts."""
+
+    def __init__(self, simulation: Simulation, limit_s: float) -> None:
+        self._executor, self._trials = simulation.executor, simulation.history.trials
+        self._limit_s, self.starts = limit_s, 0
+        self._held = Counter[tuple[int, int]]()
+        self._poll, self._launch = self._executor.poll, self._executor.launch
+        self._executor.poll, self._executor.launch = self.poll, self.launch  # type: ignore[method-assign]
+
+    def poll(self, timeout_s: float) -> list[ev.Event]:
+        before, running = self._executor.now, dict(self._executor._runs)
+        on_cards = Counter(slot.split("-")[0] for slot in self._executor.slots)  # type: ignore[attr-defined]
+        events = self._poll(timeout_s)
+        for key, run in running.items():
+            share = 1 / (on_cards[run.slot.split("-")[0]] or 1)
+            self._held[key] += (self._executor.now - before) * share  # type: ignore[assignment]
+        return events
+
+    def launch(self, order: ev.Launch) -> None:
+        attempts = {(each.trial, each.number): each for t in self._trials for each in t.attempts}
+        new = attempts[order.trial, order.attempt]
+        assert new.first_reserved_gpu_seconds == new.reserved_gpu_seconds
+        promised = sum(each.reserved_gpu_seconds for each in attempts.values() if not each.ended)
+        ended = sum(self._held[key] for key, each in attempts.items() if each.ended)
+        assert ended + promised <= self._limit_s * (1 + 1e-6), (order, ended, promised)
+        self.starts += 1
+        self._launch(order)
+
+
+@given(
+    curve=st.sampled_from([saturating(1), saturating(3), worse_past(3), full_at(5)]),
+    cards=st.integers(1, 3),
+    limit_s=st.floats(100.0, 600.0),
+    confirm=st.sampled_from([None, {"top": 2, "seeds": 2}]),
+    pruner=st.sampled_from(["none", "promotion"]),
+)
+@settings(max_examples=examples(20), derandomize=True, deadline=None)
+def test_no_attempt_on_a_shared_card_starts_beyond_the_limit(
+    curve, cards, limit_s, confirm, pruner
+):
+    budget = {"gpu_hours": limit_s / 3600, "per_trial": {"epochs": 9}}
+    search = search_by(pruner=pruner, **({"confirm": confirm} if confirm else {}))
+    simulation = on_shared_cards(curve, cards, budget=budget, search=search)
+    clock = OwnClock(simulation, limit_s)
+    simulation.run()
+    assert clock.starts

@@ -26,8 +26,8 @@ from sqlalchemy.pool import NullPool
 from hpsearch.bridges.past_runs import Mapped, PastRun, PastRuns
 from hpsearch.domain.lifecycle import State
 from hpsearch.domain.records import StudyRecord, Trial
-from hpsearch.errors import StoreUnreachable, StudyExists, UserError
-from hpsearch.store.connecting.url import display, parse_url, refuse_in_memory
+from hpsearch.errors import StoreUnreachable, StoreUnusable, StudyExists, UserError
+from hpsearch.store.connecting.url import connect_args, display, parse_url, refuse_in_memory
 from hpsearch.store.contents import FETCHED
 from hpsearch.store.optuna_storage.view import FROM_OPTUNA, directions_of, freeze
 from hpsearch.store.study_texts import metrics_in
@@ -147,7 +147,8 @@ def _storage(source: str) -> tuple[BaseStorage, str]:
     if url.get_backend_name() == "sqlite" and not Path(url.database or "").is_file():
         raise UserError(f"there is no database at {shown}", "check the path in the URL")
     try:
-        return RDBStorage(source, UNPOOLED, skip_table_creation=True), shown
+        options = {**UNPOOLED, "connect_args": connect_args(url)}
+        return RDBStorage(source, options, skip_table_creation=True), shown
     except (RuntimeError, SQLAlchemyError, StorageInternalError, ImportError) as error:
         first_line, _, _ = str(error.__cause__ or error).partition("\n")
         what = f"{shown} cannot be read as a database of Optuna's: {first_line}"
@@ -168,7 +169,8 @@ def write(record: StudyRecord, trials: Iterable[Trial], to: str, *, replace: boo
     refuse_in_memory(url, EXAMPLE)
     with _optuna_quiet(url):
         _refuse_place(url)
-        storage = RDBStorage(url.render_as_string(hide_password=False))
+        options = {"connect_args": connect_args(url)}
+        storage = RDBStorage(url.render_as_string(hide_password=False), options)
         try:
             _remove_earlier(storage, record, url, replace=replace)
             return _copy(storage, record, trials)
@@ -178,7 +180,8 @@ def write(record: StudyRecord, trials: Iterable[Trial], to: str, *, replace: boo
 
 
 def _refuse_place(url: URL) -> None:
-    tables = inspect(create_engine(url, poolclass=NullPool)).get_table_names()
+    engine = create_engine(url, poolclass=NullPool, connect_args=connect_args(url))
+    tables = inspect(engine).get_table_names()
     if "attempts" in tables:
         what = f"{display(url)} is a database of hpsearch, and Optuna needs one of its own"
         raise UserError(what, f"name another one: {EXAMPLE}")
@@ -269,7 +272,7 @@ def _optuna_quiet(url: URL) -> Iterator[None]:
         yield
     except RuntimeError as error:  # another version of Optuna made its tables
         what = f"{shown} cannot be used by this version of Optuna: {error}"
-        raise StoreUnreachable(what, f"optuna storage upgrade --storage {shown}") from error
+        raise StoreUnusable(what, f"optuna storage upgrade --storage {shown}") from error
     except (SQLAlchemyError, StorageInternalError) as error:
         reason = str(error.__cause__ or error).splitlines()[0]
         what = f"{shown} cannot be used as an Optuna storage: {reason}"

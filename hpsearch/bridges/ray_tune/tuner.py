@@ -24,10 +24,11 @@ from hpsearch.bridges.ray_tune.plan import ITERATION, PlannedStudy, plan_of
 from hpsearch.domain.history import History
 from hpsearch.domain.lifecycle import State
 from hpsearch.domain.records import StudyRecord, StudyState, Trial
-from hpsearch.errors import Interrupted, UserError
+from hpsearch.errors import UserError
 from hpsearch.running.checkpoint_folders import folder_of, folder_of_new
 from hpsearch.running.creation.study import create_study, spec_of
 from hpsearch.running.study_run import on_ray
+from hpsearch.running.study_run.ends import interruption_of
 from hpsearch.running.study_run.ownership import refuse_if_held
 from hpsearch.running.study_run.signals import stopped_by_signals
 from hpsearch.search.ranking.selection import rank
@@ -283,8 +284,7 @@ def _drive(
     with view, stopped_by_signals(resume) as on_driver:
         study = on_ray.drive(store, study_run, take_up, view.watch, on_driver)
     if study.state is StudyState.INTERRUPTED:
-        what = "interrupted; everything is saved"
-        raise Interrupted(what, f"continue by running the script again, or with: {resume}")
+        raise interruption_of(study, f"running the script again, or {resume}")
 
 
 def _address() -> str | None:

@@ -19,7 +19,7 @@ from hpsearch.adapters import loading
 from hpsearch.cli.output import note, show, terminal_width
 from hpsearch.domain.facts import EarlierStudy
 from hpsearch.domain.numbers import duration
-from hpsearch.errors import StoreUnreachable, StudyNotFound, UserError
+from hpsearch.errors import StoreUnusable, StudyNotFound, UserError
 from hpsearch.running.checkpoint_folders import checkpoint_root
 from hpsearch.running.creation import warm_start
 from hpsearch.running.executors.cluster.address import refuse_unreachable
@@ -123,7 +123,7 @@ def _has_tables(url: URL) -> bool:
     if is_sqlite(url) and not file.exists():
         if not file.parent.is_dir():
             message = f"{display(url)}: the folder {file.parent} does not exist"
-            raise StoreUnreachable(message, f"mkdir -p {file.parent}")
+            raise StoreUnusable(message, f"mkdir -p {file.parent}")
         return False
     with closing(Database(url)) as database, database.connected() as connection:
         return stored_version(connection, url) is not None

@@ -36,7 +36,7 @@ from trials.contract import Report, Setup, TaskError
 from trials.devices import gpu
 from trials.running import arithmetic
 from trials.running.arithmetic import Arithmetic
-from trials.running.interruption import Interruption
+from trials.running.interruption import interruption
 
 CPU = "CPU"
 """The device of a session that has no GPU."""
@@ -55,8 +55,8 @@ def repeat_trial(name: str, number: int, storage: str) -> bool:
     comparison, repeated = Comparison(recorded), Repeated()
     results = sys.stdout
     try:
-        with redirect_stdout(sys.stderr), Interruption() as interruption:
-            job = _job(spec, detail.trial, session, computed, recorded, lambda: interruption.asked)
+        with redirect_stdout(sys.stderr), interruption() as asked:
+            job = _job(spec, detail.trial, session, computed, recorded, asked)
             with closing(train(job, repeated)) as reports:
                 for report in reports:
                     comparison.add(report)

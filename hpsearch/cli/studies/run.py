@@ -16,13 +16,14 @@ from hpsearch.domain.history import History
 from hpsearch.domain.lifecycle import State
 from hpsearch.domain.numbers import number as number_text
 from hpsearch.domain.records import StudyRecord, StudyState
-from hpsearch.errors import Interrupted, StudyExists, UserError
+from hpsearch.errors import StudyExists, UserError
 from hpsearch.running.checkpoint_folders import folder_of, folder_of_new
 from hpsearch.running.creation.study import create_study, spec_of
 from hpsearch.running.driver.loop import Driver, watched_by
 from hpsearch.running.executors.cluster.address import refuse_unreachable
 from hpsearch.running.slurm.queue import command_of, refuse_queued, seen_in
 from hpsearch.running.study_run import on_ray
+from hpsearch.running.study_run.ends import interruption_of
 from hpsearch.running.study_run.ownership import refuse_if_held
 from hpsearch.running.study_run.signals import stopped_by_signals
 from hpsearch.running.study_run.workers import refuse_contradictions
@@ -218,7 +219,7 @@ def _drive(
             study = on_ray.drive(store, study_run, take_up, watched_by(*watches), begins)
         notices.ended(study)
     if study.state is StudyState.INTERRUPTED:
-        raise Interrupted(f"interrupted; everything is saved. Continue with: {resume}")
+        raise interruption_of(study, resume)
     if study.state is StudyState.FAILED:
         see = f"see what happened with: hpsearch trials {name}"
         raise UserError(f"study {name} gave up: {study.reason}", see)

@@ -69,14 +69,14 @@ def _other_way(study: StudyHead, trial: TrialRow) -> str:
 
 def _train(study: StudyHead, spec: StudySpec, plan: Plan, home: Path) -> Path | None:
     from trials.loop.final import training as final  # imported here: it brings torch
-    from trials.running.interruption import Interruption
+    from trials.running.interruption import interruption
 
     try:
         task = load(spec.task, spec.base)
         if "test" not in spec.task:
             note("note: the task has no test file, so the model is not tested on unseen data")
-        with Interruption() as interruption:
-            return final.train(task, plan, home, note, lambda: interruption.asked)
+        with interruption() as asked:
+            return final.train(task, plan, home, note, asked)
     except TaskError as error:
         raise refusal(study.spec, f"{study.name} (study file)", error.problems) from error
 

@@ -112,7 +112,7 @@ def patiently(
                 saved = "everything up to the last report is saved; when it answers again"
                 hint = f"{saved}: hpsearch resume {study}"
                 what = f"{error.message} - waited {waited_s:.0f} s for it"
-                raise StoreUnreachable(what, hint) from error
+                raise type(error)(what, hint) from error
             what = "the database does not answer, trying again in"
             log.warning("%s %.1f s: %s", what, pause_s, error.message)
         else:

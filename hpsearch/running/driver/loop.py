@@ -138,6 +138,7 @@ class Driver:
         self._resources = resources
         self._poll_s = poll_s
         self._stop_requested = False
+        self._signal: str | None = None  # the one that asked for the end
         self._stop_by: float | None = None
         """Until when workers may save, once they were asked to stop."""
         self._listened = 0.0  # when the executor last answered a poll
@@ -145,8 +146,10 @@ class Driver:
         self.took = TickTimes()  # of the latest tick
         self.journal = Journal(store, study.history.study, lease, resources, self._clock)
 
-    def request_stop(self) -> None:
-        """Stop soon: workers save, and the study can be resumed. Safe in a signal handler."""
+    def request_stop(self, signal: str | None = None) -> None:
+        """Stop soon, as a signal of that name asks for it: workers save, and the study can be
+        resumed. Safe in a signal handler."""
+        self._signal = signal
         self._stop_requested = True
 
     def run(self) -> None:
@@ -213,7 +216,7 @@ class Driver:
 
     def _decide(self, events: list[ev.Event], now: float) -> list[ev.Command]:
         if self._stop_requested and not self._is_asked:
-            self.study.interrupt()  # before workers say that they got the same signal
+            self.study.interrupt(self._signal)  # before workers say that they got the same signal
         commands: list[ev.Command] = []
         for event in events:
             commands += self.study.on_event(event, now)
@@ -240,7 +243,7 @@ class Driver:
         if self._stop_by is None:
             self._stop_by = self._listened + self._resources.stop_grace_s
         if study.phase is not Phase.INTERRUPTED:
-            study.interrupt()
+            study.interrupt(self._signal)
         elif self._listened > self._stop_by:
             study.abandon(now)
 

@@ -32,6 +32,7 @@ from trials.checkpoints import folders
 from trials.devices import gpu
 from trials.devices.gpu import VISIBLE
 from trials.foreign import line_of
+from trials.running import surroundings
 
 if TYPE_CHECKING:
     from torch._C._distributed_c10d import TCPStore
@@ -82,6 +83,7 @@ class FollowerActor:
         self._place: Place | None = None
         self._state: WorkerState | None = None
         self._is_to_end = threading.Event()
+        surroundings.settle()
         worker_process.let_children_die_with_us()
         worker_process.on_notice(self._is_to_end.set)
 

@@ -31,7 +31,7 @@ from ray.util.scheduling_strategies import (
 
 from hpsearch.domain import events as ev
 from hpsearch.domain.facts import IDLE_KEPT_S, ErrorKind
-from hpsearch.errors import Unreachable
+from hpsearch.errors import Unusable
 from hpsearch.running.executors import worker_process
 from hpsearch.running.executors.attempt.attempt_log import keep
 from hpsearch.running.executors.attempt.execution import RETIRED
@@ -315,7 +315,7 @@ class RayExecutor:
         hint = "check that every node has the driver's packages (docs/cluster.md)"
         if NEVER_RAN in why and os.environ.get("RAY_AUTH_MODE") == "token":
             hint = "the cluster must have the driver's RAY_AUTH_MODE and token (docs/cluster.md)"
-        raise Unreachable(what, hint)
+        raise Unusable(what, hint)
 
     def _replace_by_force(self, name: str, why: str) -> list[ev.Event]:
         """Replace a worker that does not answer. Ray only asks a process to end, which has no

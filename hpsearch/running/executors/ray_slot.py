@@ -24,6 +24,7 @@ from hpsearch.running.executors.ranks import Followers, Process, fault_here, thi
 from hpsearch.running.executors.worker import Answer, Worker
 from hpsearch.running.executors.worker_config import WorkerConfig
 from trials.devices import gpu
+from trials.running import surroundings
 
 AttemptKey = tuple[int, int]  # (trial, attempt)
 
@@ -63,6 +64,7 @@ class WorkerActor:
         self._device = "cuda:0" if has_gpu else "cpu"
         self._needs_torch = has_gpu and config.needs_torch(1 + len(followers))
         share = gpus if has_gpu else 1.0
+        surroundings.settle()
         worker_process.let_children_die_with_us()
         self._followers = Followers(followers, silent_s) if followers else None
         self._worker = Worker(

@@ -14,7 +14,7 @@ from ray.core.generated.autoscaler_pb2 import GetClusterStatusReply
 from ray.experimental.internal_kv import _internal_kv_get
 
 from hpsearch.domain.facts import MOST_ON_A_GPU
-from hpsearch.errors import Unreachable, UserError
+from hpsearch.errors import Unusable, UserError
 from hpsearch.running.executors.cluster.ray_cluster import HeadNode
 from hpsearch.running.executors.shares import ALL, ClusterPart
 from hpsearch.study_file.models import Resources
@@ -76,7 +76,7 @@ class SlotNeeds:
 
     def refuse(self, faults: Mapping[str, str], head: HeadNode) -> None:
         """Run no more on nodes whose GPUs torch cannot use; `faults` say why, by the node's id.
-        Raises Unreachable if the others have no room for a slot."""
+        Raises Unusable if the others have no room for a slot."""
         for node, fault in faults.items():
             if node not in self._refused:
                 self._refused.add(node)
@@ -90,7 +90,7 @@ class SlotNeeds:
             return
         node, fault = next(iter(faults.items()))
         where = f"node {head.nodes[node].address}"
-        raise Unreachable(f"no node has a GPU that can be used; {where}: {fault}", ON_CPUS)
+        raise Unusable(f"no node has a GPU that can be used; {where}: {fault}", ON_CPUS)
 
     def note_waiting(self, *, is_short: bool) -> None:
         """Say once that slots wait for room on the cluster, and once that they have it."""

@@ -13,9 +13,10 @@ from typing import Literal
 from sqlalchemy import URL, Connection
 from sqlalchemy.exc import DataError, DBAPIError, IntegrityError, ProgrammingError
 
-from hpsearch.errors import Damaged, HpsearchError, StoreBusy, StoreUnreachable
+from hpsearch.errors import Damaged, HpsearchError, StoreBusy, StoreUnreachable, StoreUnusable
 from hpsearch.store.connecting.engine import engine_at
-from hpsearch.store.connecting.url import display, in_memory, is_sqlite
+from hpsearch.store.connecting.url import connect_args, display, in_memory, is_sqlite
+from hpsearch.store.connecting.waiting import wait_s
 
 _BEGIN = {
     "sqlite": {"read": "BEGIN", "write": "BEGIN IMMEDIATE"},
@@ -28,6 +29,9 @@ _BEGIN = {
 LOCK_NOT_AVAILABLE = "55P03"  # PostgreSQL's code for a lock that was not given in time
 
 _HINTS = {
+    "prepared statement": "a pooler stands between: leave prepare_threshold out of the URL",
+    "statement pooling": "PgBouncer pools statements, and a transaction has several: set pool_mode"
+    " = transaction for this database",
     "lock timeout": "another transaction keeps what is to be written locked; try again",
     "locked": "another program writes to it, or was stopped doing so; see which: fuser {file}",
     "readonly": "SQLite needs permission to write the file and its folder, or copy the file",
@@ -36,6 +40,16 @@ _HINTS = {
     "permission denied": "ask for the permission, or use a role that has it",
 }
 """By a part of what a database says, what to do."""
+
+_LASTING: tuple[str, ...] = (
+    "prepared statement",
+    "statement pooling",
+    "readonly",
+    "permission denied",
+)
+_LASTING += ("not a database", "authentication failed", "no password supplied", "no such user")
+_LASTING += ("does not exist", "no such database", "no pg_hba.conf entry")
+"""Parts of what a database says where waiting does not help."""
 
 
 class Database:
@@ -52,6 +66,7 @@ class Database:
         self._using: AbstractContextManager[object] = nullcontext()
         if in_memory(url):
             self._using = self._writing
+        self._patience_s = patience_s
         self._engine = engine_at(url, patience_s, create=create)
         self.dialect = self._engine.dialect
         weakref.finalize(self, self._engine.dispose)
@@ -69,9 +84,22 @@ class Database:
         from its beginning, on PostgreSQL from its first UPDATE of the same row."""
         turn = self._writing if kind == "write" else self._using
         with turn, self.connected() as connection:
-            connection.exec_driver_sql(_BEGIN[self.dialect.name][kind])
+            for statement in self._begin(kind):
+                connection.exec_driver_sql(statement)
             yield connection
             connection.exec_driver_sql("COMMIT")
+
+    def _begin(self, kind: Literal["read", "write"]) -> list[str]:
+        begin = _BEGIN[self.dialect.name][kind]
+        if is_sqlite(self.url):
+            return [begin]
+        # A driver frozen in the middle of a commit must not keep its successor waiting forever.
+        lock_s = wait_s() if self._patience_s is None else self._patience_s
+        lock = f"SET LOCAL lock_timeout = {lock_s * 1000:.0f}"
+        idle = f"SET LOCAL idle_in_transaction_session_timeout = {wait_s() * 1000:.0f}"
+        if connect_args(self.url)["prepare_threshold"] is None:
+            return [f"{begin}; {lock}; {idle}"]  # one way to the server
+        return [begin, lock, idle]  # what is prepared is one statement
 
     def close(self) -> None:
         """Let go of the connections; the next use opens a new one. Waits for a writer in another
@@ -99,7 +127,7 @@ class Database:
         sqlstate = getattr(error.orig, "sqlstate", None)
         if isinstance(error, ProgrammingError):
             if sqlstate is None and not is_sqlite(self.url):
-                return StoreUnreachable(where, "check the options after the ? in the URL")
+                return StoreUnusable(where, "check the options after the ? in the URL")
             if hint is None:
                 return None
         if "malformed JSON" in reason:
@@ -108,6 +136,8 @@ class Database:
             return Damaged(where, "check the path, or restore a backup of the file")
         is_busy = "locked" in reason or sqlstate == LOCK_NOT_AVAILABLE
         kind = StoreBusy if is_busy else StoreUnreachable
+        if any(part in reason for part in _LASTING):
+            kind = StoreUnusable
         usual = "check the path, its permissions and the disk"
         if not is_sqlite(self.url):
             usual = "check the URL and server"

@@ -11,10 +11,10 @@ from sqlalchemy import URL, Connection, Engine, create_engine, event
 from sqlalchemy.exc import DisconnectionError, OperationalError
 from sqlalchemy.pool import NullPool, Pool, QueuePool, StaticPool
 
-from hpsearch.errors import StoreUnreachable, Unreachable
+from hpsearch.errors import StoreUnreachable, StoreUnusable
 from hpsearch.store import codec
 from hpsearch.store.connecting.file_systems import file_system_of
-from hpsearch.store.connecting.url import display, file_of, in_memory, is_sqlite
+from hpsearch.store.connecting.url import connect_args, display, file_of, in_memory, is_sqlite
 from hpsearch.store.connecting.waiting import CONNECT_S, wait_s
 
 LOG_BYTES = 64 * 2**20
@@ -33,6 +33,7 @@ def engine_at(url: URL, patience_s: float | None, *, create: bool) -> Engine:
         url,
         poolclass=_pool_of(url),
         isolation_level="AUTOCOMMIT",
+        connect_args=connect_args(url),
         json_serializer=codec.encode,
         json_deserializer=bytes.decode,  # the column's type decodes it
     )
@@ -82,7 +83,7 @@ class _Opening:
     def _refuse_missing(self, file: Path) -> None:
         if not file.parent.is_dir():
             what = f"{display(self._url)}: the folder {file.parent} does not exist"
-            raise StoreUnreachable(what, f"mkdir -p {file.parent}")
+            raise StoreUnusable(what, f"mkdir -p {file.parent}")
         if not self._may_create and not file.exists():
             what = f"{display(self._url)}: the file was removed"
             raise StoreUnreachable(what, "put it back where it was")
@@ -95,15 +96,13 @@ class _Opening:
             raise DisconnectionError(f"{self._file} was removed or replaced")
 
     def set_up(self, own: Any, _: Any) -> None:
-        """Give a new connection its settings."""
-        if is_sqlite(self._url):
-            own.execute("PRAGMA foreign_keys = ON")
-            own.execute("PRAGMA synchronous = FULL")  # a commit survives the power cord
-            own.execute(f"PRAGMA journal_size_limit = {LOG_BYTES}")
+        """Give a new connection of SQLite its settings. Those of a session of PostgreSQL would stay
+        on a pooler's connections, which other programs get."""
+        if not is_sqlite(self._url):
             return
-        # A driver frozen in the middle of a commit must not keep its successor waiting forever.
-        own.execute(f"SET lock_timeout = {self._wait_s() * 1000:.0f}")
-        own.execute(f"SET idle_in_transaction_session_timeout = {wait_s() * 1000:.0f}")
+        own.execute("PRAGMA foreign_keys = ON")
+        own.execute("PRAGMA synchronous = FULL")  # a commit survives the power cord
+        own.execute(f"PRAGMA journal_size_limit = {LOG_BYTES}")
 
     def _wait_s(self) -> float:
         return wait_s() if self._patience_s is None else self._patience_s
@@ -138,11 +137,11 @@ def _has_log(file: Path) -> bool:
 def set_journal(connection: Connection, file: Path) -> None:
     """Have an SQLite file written ahead, so that readers and the writer do not block each other; on
     a network file system, where that would damage it, have it keep a rollback journal. SQLite waits
-    for a lock everywhere but here, so this function waits itself. Raises Unreachable where locks
-    do not work."""
+    for a lock everywhere but here, so this function waits itself. Raises StoreUnusable where
+    locks do not work."""
     where = file_system_of(file)
     if where.is_networked and not where.has_locks:
-        raise Unreachable(
+        raise StoreUnusable(
             f"{file} is on a network file system ({where.kind}) where machines do not see each"
             " other's locks, which would damage the database",
             "put it on a local disk, or use PostgreSQL",

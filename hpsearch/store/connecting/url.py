@@ -1,6 +1,7 @@
 """Database URLs: SQLite for one machine, and PostgreSQL (through psycopg 3) for several."""
 
 from pathlib import Path
+from typing import Any
 
 from sqlalchemy import URL, make_url
 from sqlalchemy.exc import ArgumentError
@@ -39,6 +40,22 @@ def parse_url(text: str) -> URL:
         return url
     file = Path(str(url.database)).expanduser().absolute()
     return url.set(database=str(file))
+
+
+def connect_args(url: URL) -> dict[str, Any]:
+    """The arguments for connections to a database, beside those in its URL: after how many uses
+    psycopg has the server prepare a statement. Never, unless the URL says otherwise: the next
+    transaction may be on another connection of a pooler such as PgBouncer. Raises UserError if
+    the URL's number is not one."""
+    if url.get_driver_name() != "psycopg":
+        return {}
+    given = url.query.get("prepare_threshold", "none")
+    if given == "none":
+        return {"prepare_threshold": None}
+    if isinstance(given, str) and given.isdecimal() and len(given) < 7:
+        return {"prepare_threshold": int(given)}
+    what = f"prepare_threshold in the database URL is {given!r}"
+    raise UserError(what, "give a whole number, or leave it out: nothing is prepared then")
 
 
 def is_sqlite(url: URL) -> bool:

@@ -15,7 +15,7 @@ from pathlib import Path
 import sqlalchemy as sa
 
 from hpsearch.domain.records import StudyState
-from hpsearch.errors import Damaged, StoreUnreachable
+from hpsearch.errors import Damaged, NoDatabase
 from hpsearch.store import schema, version
 from hpsearch.store.audit.invariants import Violation, violations
 from hpsearch.store.connecting.database import Database
@@ -56,7 +56,7 @@ def copy(url: sa.URL, to: Path) -> Copied:
     """
     file = file_of(url)
     assert file is not None
-    missing = StoreUnreachable(f"there is no study database at {display(url)}")
+    missing = NoDatabase(f"there is no study database at {display(url)}")
     if not file.exists():
         raise missing
     with closing(Database(url, create=False)) as database, database.connected() as connection:

@@ -1,15 +1,19 @@
-"""A PostgreSQL server of the tests' own, without durability."""
+"""A PostgreSQL server of the tests' own, without durability, and a pooler before it."""
 
 import os
 import pwd
 import shutil
+import socket
 import subprocess
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from sqlalchemy import URL
 
+from support.patience import wait_until
 from support.running.programs import run_program
 
 
@@ -83,6 +87,53 @@ class PostgreSQL:
             cwd=self.folder,
         )
         assert done.returncode == 0, f"{program} failed: {done.stdout}{done.stderr}"
+
+
+@contextmanager
+def pgbouncer(server: URL, port: int, mode: str) -> Iterator[str]:
+    """The URL of a database of a server through a PgBouncer, which runs as another user than root.
+
+    Skips the test where it is not installed, unless HPSEARCH_TESTS_REQUIRE_PGBOUNCER=1 asks for a
+    failure."""
+    program = shutil.which("pgbouncer", path=f"{os.environ['PATH']}:/usr/sbin")
+    if program is None:
+        if os.environ.get("HPSEARCH_TESTS_REQUIRE_PGBOUNCER") == "1":
+            pytest.fail("PgBouncer is not installed, and these tests must not be skipped")
+        pytest.skip("PgBouncer is not installed")
+    with tempfile.TemporaryDirectory(prefix="pgbouncer-") as made:
+        folder = Path(made)
+        (folder / "users").write_text(f'"{server.username}" ""\n')
+        settings = folder / "settings"
+        settings.write_text(
+            f"[databases]\npooled = host={server.host} port={server.port} dbname={server.database}"
+            f" user={server.username}\n[pgbouncer]\nlisten_addr = 127.0.0.1\nlisten_port = {port}\n"
+            f"unix_socket_dir =\nauth_type = any\nauth_file = {folder}/users\npool_mode = {mode}\n"
+            "default_pool_size = 1\n"
+        )
+        for file in (folder / "users", settings):
+            file.chmod(0o644)
+        words = [*_unprivileged(folder), program, str(settings)]
+        process = subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        try:
+            wait_until(lambda: _listens(port) or process.poll() is not None)
+            yield f"postgresql://{server.username}@127.0.0.1:{port}/pooled"
+        finally:
+            process.kill()
+            process.wait()
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def _listens(port: int) -> bool:
+    try:
+        socket.create_connection(("127.0.0.1", port)).close()
+    except OSError:
+        return False
+    return True
 
 
 def _programs() -> Path:

@@ -38,12 +38,13 @@ from hpsearch.store.leases import Lease
 from hpsearch.store.optuna_storage.view import HistoryStorage
 from hpsearch.store.store import Store
 from hpsearch.study_file.levels import trial_budget
-from hpsearch.study_file.models import Resources, StudySpec
+from hpsearch.study_file.models import Resources, StudyBudget, StudySpec
 from support.studies.small import Bowl, spec_with
 from trials.checkpoints.folders import trial_folder
 from trials.contract import Diverged
 
 EPOCHS = 9
+PRICE = 2.0  # of an hour of a GPU
 
 
 class Killed(BaseException):
@@ -78,6 +79,7 @@ class Plan:
     """From where on x diverges, and from where on it runs out of memory."""
     enqueued: int
     default: bool
+    in_money: bool = False  # what it may spend is stated as its price
     name: str = "random"
 
     def spec(self, more: int) -> StudySpec:
@@ -86,7 +88,9 @@ class Plan:
         if self.trials is not None:
             budget["trials"] = self.trials + 5 * more
         if self.gpu_seconds is not None:
-            budget["gpu_hours"] = self.gpu_seconds * self.share * (1 + more) / 3600
+            hours = self.gpu_seconds * self.share * (1 + more) / 3600
+            limit = {"cost": hours * PRICE, "cost_per_gpu_hour": PRICE}
+            budget |= limit if self.in_money else {"gpu_hours": hours}
         search: dict[str, Any] = {"sampler": "random", "pruner": self.pruner}
         if self.confirm is not None:
             search["confirm"] = dict(self.confirm)
@@ -150,6 +154,7 @@ def plans(draw: st.DrawFn) -> Plan:
         too_large=draw(st.sampled_from([math.inf, 0.7])),
         enqueued=draw(st.integers(0, 2)),
         default=draw(st.booleans()),
+        in_money=draw(st.booleans()),
     )
 
 
@@ -422,6 +427,7 @@ class _Visit:
 
     def launch(self, order: ev.Launch) -> None:
         self._workers.launch(order)
+        self._check_what_starts((order.trial, order.attempt))
         if self._session.end == "killed between orders" and self._due:
             raise Killed
 
@@ -472,6 +478,33 @@ class _Visit:
         if self._ticks % 5 == 0:
             assert_same_books(study, self._world.plan.share)
 
+    def _check_what_starts(self, key: tuple[int, int]) -> None:
+        """What has been held by the clock of the workers, and what is set aside on record for those
+        that have not ended, is within the limit at the moment at which an attempt starts."""
+        world, workers = self._world, self._workers
+        limit_s = limit_of(self._study.spec.budget)
+        with world.store.reading() as connection:
+            live = {
+                (trial, number): (amount, first)
+                for trial, number, amount, first in connection.exec_driver_sql(
+                    "SELECT trial, number, reserved_gpu_seconds, first_reserved_gpu_seconds"
+                    " FROM attempts WHERE ended IS NULL"
+                )
+            }
+        amount, first = live[key]
+        assert amount == first, "what was set aside at first is on record"
+        if limit_s is None:
+            return
+        held = {
+            each: ((workers.now if left is None else left) - came) * world.plan.share
+            for each, (came, left) in workers.held.items()
+        }
+        ended = sum(seconds for each, seconds in held.items() if each not in live)
+        promised = sum(max(amount, held.get(each, 0.0)) for each, (amount, _) in live.items())
+        assert world.owed + ended + promised <= limit_s * (1 + 1e-9) + world.unheeded, (
+            f"attempt {key[1]} of trial {key[0]} starts beyond the limit"
+        )
+
     def _check_the_race(self, study: Study, changes: Changes) -> None:
         trials = study.history.trials
         begun_before = self._race_begun
@@ -483,6 +516,15 @@ class _Visit:
                 if d.kind in ("start", "promote") and trials[d.trial].role is not Role.CONFIRM
             ]
             assert not begun, "the search goes on beside the race"
+
+
+def limit_of(budget: StudyBudget) -> float | None:
+    """GPU-seconds that a study of one type of device may spend; None without a limit."""
+    limits = [] if budget.gpu_hours is None else [budget.gpu_hours * 3600]
+    if budget.cost is not None:
+        assert isinstance(budget.cost_per_gpu_hour, float)
+        limits.append(budget.cost / budget.cost_per_gpu_hour * 3600)
+    return min(limits, default=None)
 
 
 def assert_same_books(study: Study, share: float) -> None:

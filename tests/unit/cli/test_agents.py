@@ -160,7 +160,7 @@ def test_an_agent_asks_a_studys_driver_which_may_refuse(flowers, sqlite_url):
 
 def test_a_database_that_is_not_there_is_told_before_anything_is_served(run, tmp_path):
     said = run("mcp", "--storage", f"sqlite:///{tmp_path}/none.db")
-    assert said.code == 3
+    assert said.code == 2
     assert "there is no study database" in said.err
     assert said.out == ""
 

@@ -28,7 +28,7 @@ def project(tmp_path: Path) -> Path:
         "bin/python3": "exit 0",
         "bin/pg_config": 'echo "$(dirname "$0")"',
         "bin/initdb": "echo initdb",
-        **{f"bin/{daemon}": "exit 0" for daemon in ("slurmctld", "slurmd", "munged")},
+        **{f"bin/{each}": "exit 0" for each in ("slurmctld", "slurmd", "munged", "pgbouncer")},
         "bin/ip": "exit 0",
         "build/trackers/bin/python": 'echo "trackers required=$HPSEARCH_TESTS_REQUIRE_TRACKERS $*" '
         '>> "$LOG"',

@@ -4,7 +4,8 @@
 
 What the process has started is known by a mark in its environment, which the programs that it
 starts have inherited, and by its process group, which is killed if GROUP is not 0. An agent of a
-Ray node that was just about to begin has no mark left in it: without its raylet it is killed too.
+Ray node that was just about to begin has no mark left in it: without its raylet it is killed too,
+in this session.
 
 It is a program by itself, which imports nothing of this package: it must start in milliseconds.
 """
@@ -43,30 +44,30 @@ def guard(name: str, *, group: bool) -> str:
     return mark
 
 
-def end_all(mark: str, group: int) -> bool:
-    """Kill the processes with a mark, and agents in a process group whose raylet is gone.
+def end_all(mark: str, session: int) -> bool:
+    """Kill the processes with a mark, and agents in a session whose raylet is gone.
 
     Returns: Whether there were any.
     """
     found = False
     for name in os.listdir("/proc"):  # noqa: PTH208 - a thousand names
-        if name.isdigit() and int(name) != os.getpid() and _is_ours(name, mark.encode(), group):
+        if name.isdigit() and int(name) != os.getpid() and _is_ours(name, mark.encode(), session):
             found = True
             with suppress(OSError):
                 os.kill(int(name), signal.SIGKILL)
     return found
 
 
-def _is_ours(process: str, mark: bytes, group: int) -> bool:
+def _is_ours(process: str, mark: bytes, session: int) -> bool:
     try:
-        state, parent, of_group = _facts(process)
+        state, parent, of_session = _facts(process)
         if state in "ZX":
             return False
         folder = Path("/proc", process)
         if mark in (folder / "environ").read_bytes():
             return True
         command = (folder / "cmdline").read_bytes()
-        is_agent = command.startswith(b"ray::") and b"Agent" in command and of_group == group
+        is_agent = command.startswith(b"ray::") and b"Agent" in command and of_session == session
         return is_agent and b"raylet" not in Path(f"/proc/{parent}/cmdline").read_bytes()
     except OSError:  # it has ended, or is another user's
         return False
@@ -74,14 +75,14 @@ def _is_ours(process: str, mark: bytes, group: int) -> bool:
 
 def _facts(process: str) -> tuple[str, int, int]:
     text = Path("/proc", process, "stat").read_text("utf-8", "replace")
-    state, parent, group = text.rpartition(")")[2].split()[:3]
-    return state, int(parent), int(group)
+    state, parent, _, session = text.rpartition(")")[2].split()[:4]
+    return state, int(parent), int(session)
 
 
 def main() -> None:
     """Guard the process that the arguments name."""
     process, mark, leads = int(sys.argv[1]), sys.argv[2], sys.argv[3] != "0"
-    group = os.getpgid(process)
+    session = os.getsid(process)
     if os.fork():
         os._exit(0)
     with suppress(ProcessLookupError):
@@ -91,7 +92,7 @@ def main() -> None:
             os.killpg(process, signal.SIGKILL)
     looks = 0
     while looks < LOOKS:
-        looks = 0 if end_all(mark, group) else looks + 1
+        looks = 0 if end_all(mark, session) else looks + 1
         time.sleep(PAUSE_S)
 
 

@@ -30,17 +30,20 @@ os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
 os.environ.setdefault("RAY_worker_niceness", "0")
 
 import ray
+from ray._common.utils import get_default_ray_temp_dir
+from ray._private import services
 from ray._private import utils as ray_utils
 from ray._private.state import state
 from ray.exceptions import RayError
 from ray.util.placement_group import PlacementGroup, placement_group_table
 
-from hpsearch.errors import ClusterLost
+from hpsearch.errors import ClusterLost, HpsearchError, Unusable
 from hpsearch.running.executors.cluster.address import refuse_unreachable
 from hpsearch.running.executors.cluster.guardian import PAUSE_S, end_all, guard
 from hpsearch.running.executors.cluster.ray_thread import RayThread
 from hpsearch.study_file.models import Resources
 from trials.foreign import line_of, text_of
+from trials.running import interruption
 
 ASK_S = 1.0  # how often the head is asked which nodes there are
 
@@ -52,6 +55,10 @@ START_S = 120.0  # how long joining a cluster, or starting one, may take
 GOODBYE_S = 10.0  # how long leaving it may take
 
 SLOW_START = "timed out during startup"  # in Ray's error where this machine has too much else to do
+
+OTHER_VERSION = "Version mismatch"  # in Ray's error
+
+TOO_LONG = "AF_UNIX path length"  # in Ray's error where a socket's path is longer than it may be
 
 SAVED = "everything up to the last reports is saved"
 
@@ -80,6 +87,7 @@ def cluster(address: str | None, resources: Resources) -> Iterator[RayThread]:
         else:
             refuse_unreachable(address)
             _begin(thread, partial(_join, address))
+        interruption.take_back()
         # Ray sets this itself where it asks for a token.
         if os.environ.get("RAY_AUTH_MODE", "").lower() != "token":
             what = "this Ray does not ask for a token: anyone who can reach its ports can run code"
@@ -104,7 +112,7 @@ def _make_local(resources: Resources, mark: str | None) -> None:
         cpus = max(cpus, math.ceil(resources.workers * resources.processes * resources.cpu))
     start = partial(ray.init, address="local", num_cpus=cpus, include_dashboard=False, **_quietly())
     try:
-        with _without_secrets(), _marked(mark):
+        with _without_secrets(), _marked(mark), _apart():
             try:
                 start()
             except Exception as error:
@@ -112,11 +120,36 @@ def _make_local(resources: Resources, mark: str | None) -> None:
                     raise
                 # Ray waits for half a minute, and its files are in memory now.
                 if mark is not None:
-                    end_all(mark, os.getpgid(0))
+                    end_all(mark, os.getsid(0))
                 start()
     except Exception as error:  # each part of Ray has errors of its own
-        hint = "try again; its logs are in /tmp/ray/session_latest/logs"
-        raise Unreachable(f"Ray does not start here: {line_of(error)}", hint) from error
+        raise _failed_start(error) from error
+
+
+def _failed_start(error: Exception) -> HpsearchError:
+    """The error that says why Ray has not started on this machine, and if it may another time."""
+    what = f"Ray does not start here: {line_of(error)}"
+    folder = get_default_ray_temp_dir()
+    if TOO_LONG in text_of(error):
+        hint = f"{folder} is too long a path for sockets: set TMPDIR to a short one, as /tmp is"
+        return Unusable(what, hint)
+    if isinstance(error, PermissionError | NotADirectoryError | FileNotFoundError):
+        hint = "HOME and TMPDIR must be folders that you may write to"
+        return Unusable(what, hint)
+    return Unreachable(what, f"try again; its logs are in {folder}/session_latest/logs")
+
+
+@contextmanager
+def _apart() -> Iterator[None]:
+    """Start processes of Ray in groups of their own meanwhile: a signal for the group of this
+    process, as of a terminal that is closed or of `timeout`, would end them before trials have
+    saved."""
+    start = services.ConsolePopen
+    services.ConsolePopen = partial(start, process_group=0)
+    try:
+        yield
+    finally:
+        services.ConsolePopen = start
 
 
 @contextmanager
@@ -138,6 +171,9 @@ def _join(address: str) -> None:
         with _without_secrets():
             ray.init(address=address, **_quietly())
     except (ConnectionError, RuntimeError, ValueError, RayError) as error:
+        if OTHER_VERSION in text_of(error):
+            what = f"the Ray cluster at {address} is of another version: {line_of(error)}"
+            raise Unusable(what, "use the same Ray and Python on both sides") from error
         hint = "check --address; where the cluster asks for a token, set RAY_AUTH_MODE=token"
         raise Unreachable(f"no Ray cluster answers at {address}: {line_of(error)}", hint) from error
 
@@ -176,7 +212,7 @@ def _leave(thread: RayThread, mark: str | None) -> None:
     finally:
         thread.close()
         give_up = time.monotonic() + GOODBYE_S
-        while mark is not None and end_all(mark, os.getpgid(0)) and time.monotonic() < give_up:
+        while mark is not None and end_all(mark, os.getsid(0)) and time.monotonic() < give_up:
             time.sleep(PAUSE_S)
 
 
