@@ -1,11 +1,12 @@
-"""What pruning costs where a start is dear: pausing, stopping, and training the same trials in full.
+"""What pruning costs where starts are dear: pausing, stopping, and the same trials in full.
 
     python benchmarks/pauses.py [--tasks NAMES] [--starts 0,1,10,60] [--trials 20] [--workers 2]
                                 [--seeds 3] [--json FILE] [--quick]
 
-Recorded curves, a full training of which takes `FULL_S` seconds on average, on simulated workers: an
-attempt begins to train after so many seconds, and a program either continues from its checkpoint
-or keeps nothing and trains again from the beginning. Every study is limited by its trials alone.
+Recorded curves, a full training of which takes `FULL_S` seconds on average, on simulated workers:
+an attempt begins to train after so many seconds, and a program either continues from its
+checkpoint or keeps nothing and trains again from the beginning. Every study is limited by its
+trials alone.
 
 For each: the time that workers were held, as a share of that of the same number of trials in full
 (`pruner: none`), the starts, and the normalised regret of what is recommended: 0 is the best of the
@@ -22,7 +23,6 @@ from collections import defaultdict
 from collections.abc import Mapping
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import closing
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import tables
@@ -105,9 +105,8 @@ def run(case: Case) -> dict[str, Any]:
     with closing(Store.open(IN_MEMORY)) as store:
         history = create_study(store, spec, "")
         lease = store.acquire(history.study.id, OWNER, LEASE_TTL_S)
-        Driver(
-            build_study(history, spec), executor, store, lease, None, executor.clock, poll_s=math.inf
-        ).run()
+        study, clock = build_study(history, spec), executor.clock
+        Driver(study, executor, store, lease, None, clock, poll_s=math.inf).run()
     return _figures(task, curves, history)
 
 
@@ -156,7 +155,7 @@ def main() -> None:
         for task in (case.task, "all"):
             groups[task, case.start_s, case.keeps, case.method].append((case, figures))
     for (task, start_s, keeps, method), members in groups.items():
-        shares, walls, worst = [], [], 0.0
+        shares, walls = [], []
         for case, figures in members:
             full = found[case._replace(method="in full", keeps=True)]
             shares.append(figures["held_s"] / full["held_s"])

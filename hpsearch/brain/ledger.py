@@ -16,6 +16,7 @@ import math
 from collections import deque
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from statistics import fmean
 
 from hpsearch.domain.history import History
 from hpsearch.domain.paces import Paces, own_pace
@@ -160,16 +161,38 @@ class StartUp:
     worst_s: float = 0.0
 
 
+@dataclass
+class _Seen:
+    """The start-up of one attempt."""
+
+    seconds: float
+    key: Key | None
+    is_shown: bool = False
+    """True if its reports have shown it; its worker alone does not know what its code prepares."""
+
+
 class StartUps:
     """The latest start-ups of attempts, in seconds."""
 
     def __init__(self) -> None:
-        self._cold: deque[float] = deque(maxlen=LATELY)  # of the first attempts on their workers
-        self._warm: deque[float] = deque(maxlen=LATELY)  # of all others
+        self._cold: deque[_Seen] = deque(maxlen=LATELY)  # of the first attempts on their workers
+        self._warm: deque[_Seen] = deque(maxlen=LATELY)  # of all others
 
-    def add(self, seconds: float, *, is_warm: bool) -> None:
+    def add(self, seconds: float, key: Key | None = None, *, is_warm: bool) -> None:
         """Count an attempt that came to train after so many seconds."""
-        (self._warm if is_warm else self._cold).append(seconds)
+        (self._warm if is_warm else self._cold).append(_Seen(seconds, key))
+
+    def show(self, key: Key, seconds: float) -> None:
+        """Correct the start-up of an attempt by what its reports have shown."""
+        for seen in (*self._cold, *self._warm):
+            if seen.key == key:
+                seen.seconds, seen.is_shown = seconds, True
+
+    def shown(self, *, is_warm: bool) -> float | None:
+        """The mean of those that reports have shown, of one kind of worker; None without any."""
+        seen = self._warm if is_warm else self._cold
+        known = [each.seconds for each in seen if each.is_shown]
+        return fmean(known) if known else None
 
     def next(self, *, is_warm: bool) -> StartUp:
         """The start-up of the next attempt on a worker.
@@ -177,13 +200,14 @@ class StartUps:
         As long as no warm start-up is known, it may take as long as a cold one, and is expected to
         take nothing. As long as no cold one is known, it takes what warm ones do.
         """
-        cold, warm = self._cold, self._warm
+        cold, warm = ([seen.seconds for seen in kind] for kind in (self._cold, self._warm))
         if is_warm and not warm:
             return StartUp(0.0, max(cold, default=0.0))
         seen = warm if is_warm else cold or warm
         if not seen:
             return StartUp()
-        return StartUp(sum(seen) / len(seen), MARGIN * max(seen))
+        expected_s = self.shown(is_warm=seen is warm)
+        return StartUp(fmean(seen) if expected_s is None else expected_s, MARGIN * max(seen))
 
 
 class Spending:
@@ -193,6 +217,9 @@ class Spending:
         self._per_trial = budget.per_trial
         self._history = history
         self.paces = Paces(history.trials)
+        self._is_sure = any(len(each.reports) > len(each.attempts) for each in history.trials)
+        """True once an attempt has reported twice: before, a pace may have a start in it."""
+        self._unsure: set[Key] = set()  # the attempts whose pace may have a start in it
         self._most_unreported = 0.0
         """The most GPU-seconds that an attempt took while none had reported: the next one may take
         more."""
@@ -216,13 +243,20 @@ class Spending:
 
     # ---------------------------------------------------------------------------------------- paces
 
-    def learn(self, trial: Trial, attempt: Attempt) -> None:
-        """Learn from the speed that an attempt has shown by a report."""
+    def learn(self, trial: Trial, attempt: Attempt, *, is_sure: bool = True) -> None:
+        """Learn from the speed that an attempt has shown by a report. A speed with an unknown
+        start-up in it counts until there is a better one."""
         pace = own_pace(trial)
-        if pace is None:
+        if pace is None or (self._is_sure and not is_sure):
             return
-        before = attempt.slowest_pace or 0.0
-        attempt.slowest_pace = max(before, pace)
+        key = (attempt.trial, attempt.number)
+        if is_sure and not self._is_sure:
+            self._is_sure = True
+            self.paces = Paces(())
+        if is_sure and key in self._unsure:
+            attempt.slowest_pace = None
+        (self._unsure.discard if is_sure else self._unsure.add)(key)
+        attempt.slowest_pace = max(attempt.slowest_pace or 0.0, pace)
         self.paces.learn(trial)
         self._most_unreported = 0.0
         self._history.touch_attempt(attempt)
@@ -364,7 +398,8 @@ def _recalled(attempts: Iterable[Attempt]) -> StartUps:
     workers: set[tuple[str | None, str]] = set()
     for attempt in sorted(known, key=lambda attempt: attempt.started):
         worker = (attempt.node, attempt.worker)
-        start_ups.add(attempt.start_up_seconds or 0.0, is_warm=worker in workers)
+        seconds, key = attempt.start_up_seconds or 0.0, (attempt.trial, attempt.number)
+        start_ups.add(seconds, key, is_warm=worker in workers)
         workers.add(worker)
     return start_ups
 

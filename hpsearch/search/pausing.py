@@ -14,13 +14,13 @@ from statistics import median
 
 from hpsearch.domain.history import History
 from hpsearch.domain.paces import own_pace
-from hpsearch.domain.records import ASKED, Attempt, Trial
+from hpsearch.domain.records import Trial
 
 WORTH = 0.25
 """The most that a start may take, as a share of the training to the next rung."""
 LATEST = 16  # the latest trials whose starts count
 BEGAN_AGAIN = "began_again"
-"""The kind of finding on an attempt that began from nothing though its trial was further."""
+"""The name of the finding on an attempt that began from nothing though its trial was further."""
 
 
 class Pausing:
@@ -56,39 +56,18 @@ class Pausing:
         """The median time from a worker's order until the first step, in seconds, of attempts on
         workers that had trained before, or else of all; None before it is known."""
         latest = self._history.trials[-LATEST:]
-        attempts = [(trial, attempt) for trial in latest for attempt in trial.attempts]
-        seen: set[str] = set()
+        attempts = [attempt for trial in latest for attempt in trial.attempts]
+        workers: set[str] = set()
         warm: list[float] = []
         cold: list[float] = []
-        for trial, attempt in sorted(attempts, key=lambda each: each[1].started):
-            seconds = start_of(trial, attempt)
-            if seconds is not None:
-                (warm if attempt.worker in seen else cold).append(seconds)
-            seen.add(attempt.worker)
+        for attempt in sorted(attempts, key=lambda attempt: attempt.started):
+            if attempt.start_up_seconds is not None:
+                kind = warm if attempt.worker in workers else cold
+                kind.append(attempt.start_up_seconds)
+            workers.add(attempt.worker)
         known = warm or cold
         return median(known) if known else None
 
     def _begins_again(self) -> bool:
         found = (finding for trial in self._history.trials for finding in trial.findings)
-        return any(finding.kind == BEGAN_AGAIN for finding in found)
-
-
-def start_of(trial: Trial, attempt: Attempt) -> float | None:
-    """Seconds of an attempt before its first step: those until its first report, without those of
-    training at the pace of its later ones. None before it has reported twice."""
-    if attempt.device == ASKED:
-        return None
-    reports = sorted(
-        (report.resource, report.created)
-        for report in trial.reports.values()
-        if report.attempt == attempt.number
-    )
-    if len(reports) < 2:
-        return attempt.start_up_seconds
-    paces = [
-        (later - earlier) / (above - below)
-        for (below, earlier), (above, later) in zip(reports, reports[1:], strict=False)
-    ]
-    first, created = reports[0]
-    trained = max(0.0, first - attempt.start_resource)
-    return max(0.0, created - attempt.started - trained * median(paces))
+        return any(finding.name == BEGAN_AGAIN for finding in found)

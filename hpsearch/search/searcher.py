@@ -225,18 +225,18 @@ class Searcher:
         if self._pausing.pays(trial, trial.resource, until):
             return self._judged_at_the_end(rungs, trial, judgement) if is_near_end else judgement
         rung = rungs.rungs[index]
-        if trial.number in rung.able and self._may_win(trial, rung):
+        if trial.number in rung.able and self._may_win(rungs, trial, rung):
             rungs.promote(trial.number)
             return Judgement(Verdict.CONTINUE, GOES_ON)
         rungs.stop(trial.number)
         return Judgement(Verdict.STOP, judgement.why, judgement.against)
 
-    def _may_win(self, trial: Trial, rung: Rung) -> bool:
+    def _may_win(self, rungs: Rungs, trial: Trial, rung: Rung) -> bool:
         """True if a trial that is not among the best at its rung is not hopeless, either."""
         chances = self.chances([trial])
         if chances:
             return chances[trial.number] >= MAY_WIN
-        return rung.judged < self._rungs.eta
+        return rung.judged < rungs.eta
 
     def _judged_at_the_end(self, rungs: Rungs, trial: Trial, judgement: Judgement) -> Judgement:
         found = self.likeliest_to_win()
