@@ -347,15 +347,12 @@ class Attempts:
             spending.start_ups.show(running.key, start_up_s)
         else:
             start_up_s = spending.start_ups.shown(is_warm=running.is_warm)
-        speed = None
-        if start_up_s is not None:
-            speed = running.speed_at(resource, now, max(start_up_s, running.prepared_s))
-        is_sure = speed is not None
-        if not is_sure:
+        speed = running.speed_at(resource, now, max(start_up_s or 0.0, running.prepared_s))
+        if speed is None:
             speed = running.speed_at(resource, now, running.prepared_s)
         if speed is not None:
             trial.speed = speed
-            spending.learn(trial, running.attempt, is_sure=is_sure)
+            spending.learn(trial, running.attempt, afresh=len(running.paces) == 1)
 
     def end(
         self, running: CurrentAttempt, outcome: Outcome, now: float, note: str | None = None

@@ -13,7 +13,7 @@ reserved beside that.
 """
 
 import math
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from statistics import fmean
@@ -217,16 +217,13 @@ class Spending:
         self._per_trial = budget.per_trial
         self._history = history
         self.paces = Paces(history.trials)
-        self._is_sure = any(len(each.reports) > len(each.attempts) for each in history.trials)
-        """True once an attempt has reported twice: before, a pace may have a start in it."""
-        self._unsure: set[Key] = set()  # the attempts whose pace may have a start in it
         self._most_unreported = 0.0
         """The most GPU-seconds that an attempt took while none had reported: the next one may take
         more."""
         attempts = [attempt for trial in history.trials for attempt in trial.attempts]
         self.ledger = Ledger(budget)
         self.time = WorkingTime(history, budget.wall_clock_s)
-        self.start_ups = _recalled(attempts)
+        self.start_ups = _recalled(history)
         for attempt in attempts:
             self.ledger.settle(attempt)
             self._note_unreported(attempt)
@@ -243,20 +240,16 @@ class Spending:
 
     # ---------------------------------------------------------------------------------------- paces
 
-    def learn(self, trial: Trial, attempt: Attempt, *, is_sure: bool = True) -> None:
-        """Learn from the speed that an attempt has shown by a report. A speed with an unknown
-        start-up in it counts until there is a better one."""
+    def learn(self, trial: Trial, attempt: Attempt, *, afresh: bool = False) -> None:
+        """Learn from the speed that an attempt has shown by a report; `afresh` if what it had shown
+        before was not known to be without its start."""
         pace = own_pace(trial)
-        if pace is None or (self._is_sure and not is_sure):
+        if pace is None:
             return
-        key = (attempt.trial, attempt.number)
-        if is_sure and not self._is_sure:
-            self._is_sure = True
-            self.paces = Paces(())
-        if is_sure and key in self._unsure:
-            attempt.slowest_pace = None
-        (self._unsure.discard if is_sure else self._unsure.add)(key)
-        attempt.slowest_pace = max(attempt.slowest_pace or 0.0, pace)
+        before = attempt.slowest_pace or 0.0
+        attempt.slowest_pace = pace if afresh else max(before, pace)
+        if attempt.slowest_pace < before and before >= self.paces.slowest(attempt.device):
+            self.paces = Paces(self._history.trials)
         self.paces.learn(trial)
         self._most_unreported = 0.0
         self._history.touch_attempt(attempt)
@@ -387,19 +380,25 @@ class Spending:
         history.touch(trial)
 
 
-def _recalled(attempts: Iterable[Attempt]) -> StartUps:
+def _recalled(history: History) -> StartUps:
     """The start-ups that are on record.
 
     A worker of a later driver has the name of an earlier one, and so its first attempt counts as
     warm: the next ones may reserve too much, but not too little.
     """
     start_ups = StartUps()
-    known = [attempt for attempt in attempts if attempt.start_up_seconds is not None]
+    reports: Counter[Key] = Counter()
+    known: list[Attempt] = []
+    for trial in history.trials:
+        known += [each for each in trial.attempts if each.start_up_seconds is not None]
+        reports.update((trial.number, each.attempt or 0) for each in trial.reports.values())
     workers: set[tuple[str | None, str]] = set()
     for attempt in sorted(known, key=lambda attempt: attempt.started):
         worker = (attempt.node, attempt.worker)
         seconds, key = attempt.start_up_seconds or 0.0, (attempt.trial, attempt.number)
         start_ups.add(seconds, key, is_warm=worker in workers)
+        if reports[key] > 1:
+            start_ups.show(key, seconds)
         workers.add(worker)
     return start_ups
 

@@ -50,7 +50,8 @@ def test_a_short_study_uses_its_budget_though_its_workers_started_cold(budget_s,
 
 
 def test_a_worker_that_is_replaced_starts_cold_and_that_is_reserved():
-    spec = spec_with(budget={"gpu_hours": 1.0, "per_trial": {"epochs": 3}})
+    search = search_by(pruner={"kind": "promotion", "pause": True})
+    spec = spec_with(budget={"gpu_hours": 1.0, "per_trial": {"epochs": 3}}, search=search)
     study = brain(spec)
     study.begin(0.0)
     study.on_event(ev.SlotUp("w0", "node", "cpu", 1.0), 0.0)
