@@ -7,7 +7,7 @@ from hpsearch.brain.ledger import MARGIN, Spending
 from hpsearch.domain import events as ev
 from hpsearch.domain.history import History
 from hpsearch.domain.records import Attempt
-from support.studies.small import Bowl, Simulation, brain, budget_of, spec_with
+from support.studies.small import Bowl, Simulation, brain, budget_of, search_by, spec_with
 
 COLD_S = 20.0
 TRAINS_S = 2.0
