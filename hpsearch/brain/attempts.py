@@ -11,7 +11,8 @@ nodes run them.
 
 from collections import Counter, defaultdict
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from statistics import median
 from typing import Any
 
 from hpsearch.brain.ledger import Key, Rate, Spending
@@ -62,12 +63,40 @@ class CurrentAttempt:
     away_s: float = 0.0  # the seconds of its time during which the driver was not listening
     reported: float | None = None  # the time of its last report, less what the driver was away for
     share: float = 1.0  # of the memory of its GPU that it may use
+    is_warm: bool = False  # true if others had come to train on its slot before it
+    prepared_s: float = 0.0  # the seconds of its start, as its worker knows it
+    first: tuple[float, float] | None = None
+    """The resource of its first report, and the seconds until then."""
+    latest: tuple[float, float] | None = None  # the same of its latest one
+    paces: list[float] = field(default_factory=list)
+    """Seconds for a unit of the budget, between its reports."""
 
     @property
     def key(self) -> Key:
         return self.attempt.trial, self.attempt.number
 
-    def speed_at(self, resource: float, now: float) -> float | None:
+    def learn_pace(self, resource: float, now: float) -> None:
+        """Learn from a report how long training takes from one report to the next."""
+        report = resource, now - self.attempt.started - self.away_s
+        if self.latest is None:
+            self.first = report
+        elif resource > self.latest[0]:
+            passed_s = report[1] - self.latest[1]
+            self.paces.append(max(0.0, passed_s) / (resource - self.latest[0]))
+        self.latest = report
+
+    @property
+    def start_up_s(self) -> float | None:
+        """The seconds before its first step, by its first report and the pace of later ones: what
+        it imports and prepares is among them. None before its second report."""
+        if self.first is None or not self.paces:
+            return None
+        resource, passed_s = self.first
+        began_at = self.attempt.start_resource
+        trained = resource - began_at if resource > began_at else resource
+        return max(self.prepared_s, passed_s - trained * median(self.paces))
+
+    def speed_at(self, resource: float, now: float, start_up_s: float) -> float | None:
         """Resource trained a second, by a report at that resource; None if it is not known.
 
         Its start-up is left out, because training further does not take it again. Where the driver
@@ -75,7 +104,7 @@ class CurrentAttempt:
         """
         trained = resource - self.attempt.start_resource
         listened_s = now - self.attempt.started - self.away_s
-        training_s = listened_s - (self.attempt.start_up_seconds or 0.0)
+        training_s = listened_s - start_up_s
         if trained <= 0 or training_s <= 0 or listened_s <= self.away_s:
             return None
         return trained / training_s
@@ -204,7 +233,7 @@ class Attempts:
         if not slot.card:
             return
         self._note_gpus(running, now)
-        since, speed = running.attempt.started, running.speed_at(resource, now)
+        since, speed = running.attempt.started, running.speed_at(resource, now, running.prepared_s)
         if before is not None:
             since = before
             speed = (resource - running.resource) / (now - before) if now > before else None
@@ -291,22 +320,40 @@ class Attempts:
         attempt.arithmetic = dict(event.arithmetic)
         seconds = event.start_up_s
         if seconds is not None:
-            attempt.start_up_seconds = seconds
-            self._spending.start_ups.add(seconds, is_warm=slot.is_warm)
+            attempt.start_up_seconds = running.prepared_s = seconds
+            self._spending.start_ups.add(seconds, running.key, is_warm=slot.is_warm)
+            running.is_warm = slot.is_warm
             slot.is_warm = True
         self._history.touch_attempt(attempt)
 
     def reported(self, running: CurrentAttempt, trial: Trial, resource: float, now: float) -> None:
         """Note that an attempt has reported at a resource: its trial has trained so far."""
-        speed = running.speed_at(resource, now)
-        if speed is not None:
-            trial.speed = speed
-            self._spending.learn(trial, running.attempt)
+        running.learn_pace(resource, now)
+        self._learn_speed(running, trial, resource, now)
         self._learn_sharing(running, resource, now)
         trial.resource = max(trial.resource, resource)
         running.resource = max(running.resource, resource)
         rest = max(0.0, running.until - resource)
         self._spending.give_back(running.attempt, rest, now, running.rate)
+
+    def _learn_speed(
+        self, running: CurrentAttempt, trial: Trial, resource: float, now: float
+    ) -> None:
+        """Learn the speed of a trial. The first report of an attempt does not tell how much of the
+        time before it was its start: that is taken from other attempts, if they have shown it."""
+        spending = self._spending
+        start_up_s = running.start_up_s
+        if start_up_s is not None:
+            running.attempt.start_up_seconds = start_up_s
+            spending.start_ups.show(running.key, start_up_s)
+        else:
+            start_up_s = spending.start_ups.shown(is_warm=running.is_warm)
+        speed = running.speed_at(resource, now, max(start_up_s or 0.0, running.prepared_s))
+        if speed is None:
+            speed = running.speed_at(resource, now, running.prepared_s)
+        if speed is not None:
+            trial.speed = speed
+            spending.learn(trial, running.attempt, afresh=len(running.paces) == 1)
 
     def end(
         self, running: CurrentAttempt, outcome: Outcome, now: float, note: str | None = None

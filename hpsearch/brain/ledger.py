@@ -13,9 +13,10 @@ reserved beside that.
 """
 
 import math
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from statistics import fmean
 
 from hpsearch.domain.history import History
 from hpsearch.domain.paces import Paces, own_pace
@@ -160,16 +161,38 @@ class StartUp:
     worst_s: float = 0.0
 
 
+@dataclass
+class _Seen:
+    """The start-up of one attempt."""
+
+    seconds: float
+    key: Key | None
+    is_shown: bool = False
+    """True if its reports have shown it; its worker alone does not know what its code prepares."""
+
+
 class StartUps:
     """The latest start-ups of attempts, in seconds."""
 
     def __init__(self) -> None:
-        self._cold: deque[float] = deque(maxlen=LATELY)  # of the first attempts on their workers
-        self._warm: deque[float] = deque(maxlen=LATELY)  # of all others
+        self._cold: deque[_Seen] = deque(maxlen=LATELY)  # of the first attempts on their workers
+        self._warm: deque[_Seen] = deque(maxlen=LATELY)  # of all others
 
-    def add(self, seconds: float, *, is_warm: bool) -> None:
+    def add(self, seconds: float, key: Key | None = None, *, is_warm: bool) -> None:
         """Count an attempt that came to train after so many seconds."""
-        (self._warm if is_warm else self._cold).append(seconds)
+        (self._warm if is_warm else self._cold).append(_Seen(seconds, key))
+
+    def show(self, key: Key, seconds: float) -> None:
+        """Correct the start-up of an attempt by what its reports have shown."""
+        for seen in (*self._cold, *self._warm):
+            if seen.key == key:
+                seen.seconds, seen.is_shown = seconds, True
+
+    def shown(self, *, is_warm: bool) -> float | None:
+        """The mean of those that reports have shown, of one kind of worker; None without any."""
+        seen = self._warm if is_warm else self._cold
+        known = [each.seconds for each in seen if each.is_shown]
+        return fmean(known) if known else None
 
     def next(self, *, is_warm: bool) -> StartUp:
         """The start-up of the next attempt on a worker.
@@ -177,13 +200,14 @@ class StartUps:
         As long as no warm start-up is known, it may take as long as a cold one, and is expected to
         take nothing. As long as no cold one is known, it takes what warm ones do.
         """
-        cold, warm = self._cold, self._warm
+        cold, warm = ([seen.seconds for seen in kind] for kind in (self._cold, self._warm))
         if is_warm and not warm:
             return StartUp(0.0, max(cold, default=0.0))
         seen = warm if is_warm else cold or warm
         if not seen:
             return StartUp()
-        return StartUp(sum(seen) / len(seen), MARGIN * max(seen))
+        expected_s = self.shown(is_warm=seen is warm)
+        return StartUp(fmean(seen) if expected_s is None else expected_s, MARGIN * max(seen))
 
 
 class Spending:
@@ -199,7 +223,7 @@ class Spending:
         attempts = [attempt for trial in history.trials for attempt in trial.attempts]
         self.ledger = Ledger(budget)
         self.time = WorkingTime(history, budget.wall_clock_s)
-        self.start_ups = _recalled(attempts)
+        self.start_ups = _recalled(history)
         for attempt in attempts:
             self.ledger.settle(attempt)
             self._note_unreported(attempt)
@@ -216,13 +240,16 @@ class Spending:
 
     # ---------------------------------------------------------------------------------------- paces
 
-    def learn(self, trial: Trial, attempt: Attempt) -> None:
-        """Learn from the speed that an attempt has shown by a report."""
+    def learn(self, trial: Trial, attempt: Attempt, *, afresh: bool = False) -> None:
+        """Learn from the speed that an attempt has shown by a report; `afresh` if what it had shown
+        before was not known to be without its start."""
         pace = own_pace(trial)
         if pace is None:
             return
         before = attempt.slowest_pace or 0.0
-        attempt.slowest_pace = max(before, pace)
+        attempt.slowest_pace = pace if afresh else max(before, pace)
+        if attempt.slowest_pace < before and before >= self.paces.slowest(attempt.device):
+            self.paces = Paces(self._history.trials)
         self.paces.learn(trial)
         self._most_unreported = 0.0
         self._history.touch_attempt(attempt)
@@ -353,18 +380,25 @@ class Spending:
         history.touch(trial)
 
 
-def _recalled(attempts: Iterable[Attempt]) -> StartUps:
+def _recalled(history: History) -> StartUps:
     """The start-ups that are on record.
 
     A worker of a later driver has the name of an earlier one, and so its first attempt counts as
     warm: the next ones may reserve too much, but not too little.
     """
     start_ups = StartUps()
-    known = [attempt for attempt in attempts if attempt.start_up_seconds is not None]
+    reports: Counter[Key] = Counter()
+    known: list[Attempt] = []
+    for trial in history.trials:
+        known += [each for each in trial.attempts if each.start_up_seconds is not None]
+        reports.update((trial.number, each.attempt or 0) for each in trial.reports.values())
     workers: set[tuple[str | None, str]] = set()
     for attempt in sorted(known, key=lambda attempt: attempt.started):
         worker = (attempt.node, attempt.worker)
-        start_ups.add(attempt.start_up_seconds or 0.0, is_warm=worker in workers)
+        seconds, key = attempt.start_up_seconds or 0.0, (attempt.trial, attempt.number)
+        start_ups.add(seconds, key, is_warm=worker in workers)
+        if reports[key] > 1:
+            start_ups.show(key, seconds)
         workers.add(worker)
     return start_ups
 

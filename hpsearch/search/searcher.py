@@ -26,6 +26,7 @@ from hpsearch.search.curve_model.forecast import Outlook
 from hpsearch.search.ends import ChancesByEnds
 from hpsearch.search.fronts import FrontRung
 from hpsearch.search.optuna_private import unheard
+from hpsearch.search.pausing import Pausing
 from hpsearch.search.proposals import LOSSES, Proposals, forecast_of
 from hpsearch.search.questions import Questions
 from hpsearch.search.ranking.in_order import RoughOrder
@@ -39,6 +40,7 @@ from hpsearch.study_file.models import StudySpec
 
 MAY_WIN = 0.07  # the least probability of turning out best with which a paused trial may still win
 MOST_COMPARED = 64  # the most paused trials that are compared; `RoughOrder` chooses them
+GOES_ON = "a pause would cost more than it saves, and it may still become the best"
 LEADERS = 16  # the number of leading trials whose expectation is kept up to date
 LARGE, FOLLOWED = 1_000, 64
 """In a study of more than LARGE trials, FOLLOWED leading ones are kept up to date, and those that
@@ -76,6 +78,8 @@ class Searcher:
         self._due = {trial.number for trial in expected}  # trials whose expectation is to be found
         self._pruner: BasePruner = NopPruner()
         self._rungs: Rungs | None = None
+        wanted = spec.search.pruner.arguments.get("pause", "auto")
+        self._pausing = Pausing(history, None if wanted == "auto" else wanted)
         self._by_ends: ChancesByEnds | None = None
         if spec.search.pruner.kind == PROMOTION:
             self._rungs = self._recalled_rungs()
@@ -179,9 +183,9 @@ class Searcher:
         index = _entered(rungs, trial, report.resource)
         point = self._scoring.point(report) if self._several else score
         judgement = self._judge_at_rung(rungs, trial, index, point)
-        is_near_end = phase in (Phase.FINISHING, Phase.CONFIRMING)
-        if is_near_end and judgement.verdict is Verdict.PAUSE:
-            judgement = self._judged_at_the_end(rungs, trial, judgement)
+        if judgement.verdict is Verdict.PAUSE:
+            is_near_end = phase in (Phase.FINISHING, Phase.CONFIRMING)
+            judgement = self._instead_of_pause(rungs, trial, judgement, is_near_end=is_near_end)
         if index is not None:
             trial.rung = index if trial.rung is None else max(trial.rung, index)
         if self._several:
@@ -210,6 +214,29 @@ class Searcher:
             rung.record(number, score)
             return Judgement(Verdict.CONTINUE, "passed this rung before")
         return rungs.arrive(index, number, score)
+
+    def _instead_of_pause(
+        self, rungs: Rungs, trial: Trial, judgement: Judgement, *, is_near_end: bool
+    ) -> Judgement:
+        """The judgement of a trial that does not go on at its rung: a pause, if that pays."""
+        index = rungs.waits_at(trial.number)
+        ahead = rungs.level_after(index, trial.resource)
+        until = self._total if ahead is None else ahead
+        if self._pausing.pays(trial, trial.resource, until):
+            return self._judged_at_the_end(rungs, trial, judgement) if is_near_end else judgement
+        rung = rungs.rungs[index]
+        if trial.number in rung.able and self._may_win(rungs, trial, rung):
+            rungs.promote(trial.number)
+            return Judgement(Verdict.CONTINUE, GOES_ON)
+        rungs.stop(trial.number)
+        return Judgement(Verdict.STOP, judgement.why, judgement.against)
+
+    def _may_win(self, rungs: Rungs, trial: Trial, rung: Rung) -> bool:
+        """True if a trial that is not among the best at its rung is not hopeless, either."""
+        chances = self.chances([trial])
+        if chances:
+            return chances[trial.number] >= MAY_WIN
+        return rung.judged < rungs.eta
 
     def _judged_at_the_end(self, rungs: Rungs, trial: Trial, judgement: Judgement) -> Judgement:
         found = self.likeliest_to_win()

@@ -10,7 +10,7 @@ import re
 import warnings
 from collections.abc import Callable, Mapping
 from functools import cache
-from typing import Annotated, Any, TypeAlias, Union
+from typing import Annotated, Any, Literal, TypeAlias, Union
 
 from pydantic import AfterValidator, BeforeValidator, Field, ValidationInfo, create_model
 from pydantic_core import PydanticCustomError
@@ -119,6 +119,9 @@ class PromotionArguments(Model):
     first_rung: Positive | None = None
     """The lowest rung. Without it there are two below the full budget, or, for trials that report
     often, those from 1/17 of it on."""
+    pause: Literal["auto"] | bool = "auto"
+    """Trials that are not among the best at a rung pause there and may go on later (true), or are
+    stopped for good where they are hopeless (false); `auto` for pauses where they pay."""
 
 
 def split_method(value: Any) -> Any:

@@ -17,7 +17,7 @@ from hpsearch.study_file.levels import rung_levels, trial_budget
 from hpsearch.study_file.methods import ETA, PROMOTION
 from hpsearch.study_file.models import GB, Limit, Resources, StudySpec
 from hpsearch.study_file.parameters import CategoricalParameter, Parameter
-from hpsearch.study_file.types import SHARE
+from hpsearch.study_file.types import AUTO, SHARE
 from hpsearch.study_file.validation import shown
 from hpsearch.views.terminal.tables import Width, table
 from trials.checkpoints import folders
@@ -39,6 +39,9 @@ def plan(
     """A study's plan as tables, by the measurements of one step (`trials.contract.Rehearsed`) and
     the capacity of this machine; None if the study runs on a cluster."""
     rows = _search(spec) | _limits(spec)
+    if rungs := _rungs(spec):
+        rows["rungs"] = rungs
+        rows["at a rung"] = _pauses(spec, rehearsal)
     rows["full training"] = _full_training(spec, rehearsal, capacity)
     rows["workers"] = _workers(spec.resources, capacity)
     if "parameters" in rehearsal:
@@ -77,8 +80,6 @@ def _search(spec: StudySpec) -> dict[str, str]:
     if spec.constraints:
         limits = [_limit(metric, limit) for metric, limit in spec.constraints.items()]
         facts["limits"] = ", ".join(limits)
-    if rungs := _rungs(spec):
-        facts["rungs"] = rungs
     return facts
 
 
@@ -97,6 +98,18 @@ def _rungs(spec: StudySpec) -> str | None:
     share = f"one trial in {pruner.arguments.get('eta', ETA)} goes on from {each}"
     how = f"{share} at first" if spec.search.warm_start is None else f"at least {share}"
     return f"at {named} of {in_unit(per_trial.total, per_trial.unit.value)}; {how}"
+
+
+def _pauses(spec: StudySpec, rehearsal: Mapping[str, float]) -> str:
+    """What trials do at a rung that are not among the best there, and why."""
+    wanted = spec.search.pruner.arguments.get("pause", AUTO)
+    if wanted is True:
+        return "others pause"
+    if wanted is False:
+        return "others are stopped where they are hopeless"
+    if rehearsal.get("keeps_state", True):
+        return "others pause where starting again is cheap, else the hopeless ones are stopped"
+    return "others are stopped where they are hopeless: the first trial kept nothing to go on from"
 
 
 def _limit(metric: str, limit: Limit) -> str:

@@ -134,6 +134,7 @@ def _measured(report: ev.Reported, tried: Tried) -> dict[str, float]:
         "reported_after_s": trained_s,
         "start_up_seconds": tried.start_up_s,
         "process_seconds": max(0.0, tried.seconds - trained_s - tried.start_up_s),
+        "keeps_state": report.checkpoint is not None,
     }
     if report.sizes is not None:
         measured |= {"checkpoint_bytes": report.sizes.now, "weights_bytes": report.sizes.ended}
