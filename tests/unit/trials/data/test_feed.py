@@ -7,13 +7,13 @@ import numpy as np
 import pytest
 import torch
 
+from support.patience import PATIENCE_S
 from trials import tasks
 from trials.contract import Setup
 from trials.data.feed import AHEAD, THREADS, Feed, threads_for
 from trials.data.order import BatchOrder
 from trials.data.residence import Residence
 from trials.data.samples import LABELS, Column, Samples
-from support.patience import PATIENCE_S
 from trials.devices.processes import Group
 from trials.running.report_grid import budget_from
 from trials.settings import Settings

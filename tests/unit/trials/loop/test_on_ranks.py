@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from trials.checkpoints.manifests import CheckpointError
 from support.patience import PATIENCE_S
+from trials.checkpoints.manifests import CheckpointError
 from trials.contract import Budget, Diverged, Report, Setup, Unit
 from trials.devices.ranks import ConnectedRanks, Meeting, connect, places, serve
 from trials.loop.on_ranks import RunOnRanks
