@@ -12,6 +12,7 @@ from __future__ import annotations
 import json
 import math
 import operator
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -191,8 +192,11 @@ def nested_in(text: Any) -> Any:
 
 def equals_of(number: float) -> tuple[float, float]:
     """The smallest and the largest number that count as equal to one."""
+    if math.isinf(number):
+        return number, number
+    largest = sys.float_info.max
     ends = number * (1 - ROUNDING), number / (1 - ROUNDING)
-    return min(ends), max(ends)
+    return max(min(ends), -largest), min(max(ends), largest)
 
 
 def _is_ordered(sign: str, a: Any, b: Any) -> bool:
