@@ -22,8 +22,9 @@ from hpsearch.store.reading.names import Names, Operand
 from hpsearch.store.reading.patterns import Pattern
 from hpsearch.store.schema import Condition, Sql
 from hpsearch.study_file.expressions.grammar import ExpressionError, parsed, value_of
-from hpsearch.study_file.expressions.meaning import equals_of, nested_in
+from hpsearch.study_file.expressions.meaning import equals_of
 from hpsearch.study_file.types import same
+from trials.cells import nested_in
 from trials.settings import nearest
 
 Option = Literal["--where", "--sort"]

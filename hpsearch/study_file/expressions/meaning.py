@@ -9,7 +9,6 @@ of 0.1, ``a + b + c == 1`` would otherwise hold for some orders of its terms alo
 
 from __future__ import annotations
 
-import json
 import math
 import operator
 import sys
@@ -25,6 +24,7 @@ from pydantic import BeforeValidator, Field, GetPydanticSchema, PlainValidator, 
 from hpsearch.study_file.expressions.grammar import ExpressionError, parsed, value_of
 from hpsearch.study_file.types import Value, Written, is_number, same
 from hpsearch.study_file.validation import refusal, shown
+from trials.cells import nested_in
 from trials.settings import nearest
 
 Values = Sequence[Any] | None
@@ -178,16 +178,6 @@ def _equal(a: Any, b: Any) -> bool:
     if isinstance(b, list | dict):
         return _equal(b, a)
     return same(a, b) or (is_number(a) and is_number(b) and math.isclose(a, b, rel_tol=ROUNDING))
-
-
-def nested_in(text: Any) -> Any:
-    """The list or mapping that a text is in JSON; None for anything else."""
-    if not isinstance(text, str) or text.strip()[:1] not in ("[", "{"):
-        return None
-    try:
-        return json.loads(text)
-    except (ValueError, RecursionError):
-        return None
 
 
 def equals_of(number: float) -> tuple[float, float]:

@@ -174,7 +174,9 @@ def _numeric_axis(values: pd.Series, *, log: bool = False) -> _Axis:
     bottom, top = style.brief(low), style.brief(high)
     if log:
         values, low, high = np.log10(values), np.log10(low), np.log10(high)
-    heights = values * 0 + 0.5 if low == high else (values - low) / (high - low)
+    most = max(abs(low), abs(high)) * 2 or 1.0  # differences of the largest floats are none
+    width = high / most - low / most
+    heights = (values / most - low / most) / width if width > 0 else values * 0 + 0.5
     return _Axis(heights.to_numpy(float), bottom, top)
 
 
