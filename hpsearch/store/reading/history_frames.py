@@ -28,7 +28,7 @@ from hpsearch.store.schema import ATTEMPT, REPORT, TRIAL, attempts, reports, tri
 from hpsearch.study_file.models import StudySpec
 from hpsearch.study_file.space import distributions
 
-MOST_TRIALS = 3_000
+MOST_TRIALS = 1_000
 """Of a study with more trials, about so many are chosen: the best third, and others with evenly
 spaced numbers."""
 FIRST_TRIALS = 200  # from so many trials the space of a study without a study file is read

@@ -26,7 +26,7 @@ from hpsearch.views.report.data import (
 if TYPE_CHECKING:
     import plotly.graph_objects as go
 
-MOST_LINES, MOST_POINTS = 120, 1_200
+MOST_LINES, MOST_POINTS = 120, 500
 MOST_AXES, MOST_SLICES = 10, 12
 COLUMNS = 3
 """Slices beside each other."""

@@ -109,6 +109,7 @@ OBVIOUS = {
     "with gaps": every(lambda row: None if row % 7 == 0 else AMOUNTS[row]),
     "words": every(lambda row: ("north", "south", "east")[draws[row] % 3]),
     "true and false": every(lambda row: bool(draws[row] % 2)),
+    "labels with a point": every(lambda row: f"{draws[row] % 2}.0"),
     "0 and 1": every(lambda row: draws[row] % 2),
     "counts": every(lambda row: draws[row]),
     "seats": every(lambda row: f"{'ABCDE'[draws[row] % 5]}{draws[row] % 9}"),
