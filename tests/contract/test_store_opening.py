@@ -202,6 +202,18 @@ def test_a_search_path_without_a_schema_is_told(
     assert "no schema" in said
 
 
+@pytest.mark.parametrize("command", [("ls",), ("db", "upgrade"), ("check", "study.yaml")])
+def test_a_missing_schema_is_told(postgresql_url, command, tmp_path, run, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("study.yaml").write_text(yaml.safe_dump(PLAIN))
+    nowhere = f"{postgresql_url}?options=-csearch_path%3Dnowhere"
+    code, _, said = run(*command, "--storage", nowhere)
+    assert "Traceback" not in said
+    assert command[0] == "check" or code == 3
+    with pytest.raises(StoreUnreachable, match="search_path names no schema"):
+        Store.open(nowhere)
+
+
 def test_a_file_that_another_program_keeps_locked_is_told(sqlite_url, monkeypatch):
     with_a_study(sqlite_url)
     other = sqlite3.connect(str(parse_url(sqlite_url).database), isolation_level=None)

@@ -129,9 +129,7 @@ def written_png(path, kind, key):
 
 SEE_THROUGH = {
     "a brightness of 16 bits": lambda path: written_png(path, 0, [30_000]),
-    "a colour of 16 bits": lambda path: written_png(
-        path, 2, [30_000, 9, 9], *[0] * 3, 30_000, 9, 9
-    ),
+    "a colour of 16 bits": lambda path: written_png(path, 2, [30_000, 9, 9]),
     "LA": lambda path: saved(path / "a.png", see_through("LA")),
     "RGBA": lambda path: saved(path / "a.png", see_through("RGBA")),
     "WebP": lambda path: saved(path / "a.webp", see_through("RGBA"), lossless=True),

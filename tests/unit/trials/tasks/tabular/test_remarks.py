@@ -109,7 +109,6 @@ OBVIOUS = {
     "with gaps": every(lambda row: None if row % 7 == 0 else AMOUNTS[row]),
     "words": every(lambda row: ("north", "south", "east")[draws[row] % 3]),
     "true and false": every(lambda row: bool(draws[row] % 2)),
-    "labels with a point": every(lambda row: f"{draws[row] % 2}.0"),
     "0 and 1": every(lambda row: draws[row] % 2),
     "counts": every(lambda row: draws[row]),
     "seats": every(lambda row: f"{'ABCDE'[draws[row] % 5]}{draws[row] % 9}"),
@@ -137,6 +136,16 @@ def test_what_is_stated_is_obvious(tmp_path):
     table = frame(zip=every(lambda row: f"{draws[row]:05d}"), key=every(lambda row: f"key {row}"))
     (found,) = remarks(tmp_path, table, numeric=["size"], categorical=["zip", "key"])
     assert found.startswith("columns: 1 of numbers (size), 2 of classes (zip, key), 2 left out")
+
+
+@pytest.mark.parametrize("label", ["{}.0", "{}", "+{}", "{}e0", "-{}.50"])
+def test_labels_that_are_plain_numbers_need_no_remark(tmp_path, label):
+    labels = every(lambda row: label.format(draws[row] % 2))
+    frame(state=labels).to_csv(tmp_path / "train.csv", index=False)
+    part = {"kind": "tabular", "train": "train.csv", "validation": 0.25, "target": "state"}
+    found: list[str] = []
+    assert tasks.inspect(part, tmp_path, found.append) == []
+    assert not [each for each in found if "plainly" in each]
 
 
 def test_a_target_that_looks_like_numbers_is_named(tmp_path):
