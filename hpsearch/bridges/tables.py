@@ -13,8 +13,8 @@ from hpsearch.domain.lifecycle import State
 from hpsearch.domain.numbers import cell
 from hpsearch.errors import UserError
 from hpsearch.store.reading.frames import StudyTable
-from trials.cells import column_of, number_of, plain
 from trials.contract import TaskError
+from trials.descriptions.cells import column_of, number_of, plain
 from trials.settings import as_scalar, nearest
 
 SUFFIXES = (".csv", ".tsv", ".parquet")

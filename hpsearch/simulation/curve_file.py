@@ -24,9 +24,9 @@ from hpsearch.study_file.parameters import CategoricalParameter
 from hpsearch.study_file.space import active, as_written
 from hpsearch.study_file.types import same
 from hpsearch.study_file.validation import shown
-from trials.cells import column_of, nested_in, number_of, plain, truth_in
 from trials.contract import Unit
 from trials.data import files
+from trials.descriptions.cells import column_of, nested_in, number_of, plain, truth_in
 from trials.running.reported import MOST_RESOURCE
 from trials.settings import in_full, nearest
 

@@ -12,9 +12,9 @@ import yaml
 from hpsearch.errors import UserError
 from hpsearch.study_file.models import StudySpec
 from hpsearch.study_file.space import contains
-from trials.cells import nested_in, number_in
 from trials.data import files
 from trials.descriptions import yaml_source
+from trials.descriptions.cells import nested_in, number_in
 
 
 def text_of(path: Path, kind: str = "file", hint: str = "check the path") -> str:

@@ -13,8 +13,8 @@ import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from trials.cells import number_in
 from trials.contract import Problem
+from trials.descriptions.cells import number_in
 
 if TYPE_CHECKING:
     import regex

@@ -32,7 +32,7 @@ from hpsearch.store.contents import FETCHED
 from hpsearch.store.optuna_storage.view import FROM_OPTUNA, directions_of, freeze
 from hpsearch.store.study_texts import metrics_in
 from hpsearch.study_file.space import in_optuna, value_of
-from trials.cells import nested_in
+from trials.descriptions.cells import nested_in
 from trials.settings import nearest
 
 OURS = "hpsearch:"  # begins the names of attributes for what Optuna has no place for

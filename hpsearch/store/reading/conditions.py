@@ -24,7 +24,7 @@ from hpsearch.store.schema import Condition, Sql
 from hpsearch.study_file.expressions.grammar import ExpressionError, parsed, value_of
 from hpsearch.study_file.expressions.meaning import equals_of
 from hpsearch.study_file.types import same
-from trials.cells import nested_in
+from trials.descriptions.cells import nested_in
 from trials.settings import nearest
 
 Option = Literal["--where", "--sort"]

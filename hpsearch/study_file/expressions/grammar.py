@@ -15,7 +15,7 @@ from typing import Any, Literal
 from lark import Lark, Token, Tree
 from lark.exceptions import UnexpectedCharacters, UnexpectedToken
 
-from trials.cells import number_in
+from trials.descriptions.cells import number_in
 
 Start = Literal["where", "sort", "condition"]
 

@@ -24,7 +24,7 @@ from pydantic import BeforeValidator, Field, GetPydanticSchema, PlainValidator, 
 from hpsearch.study_file.expressions.grammar import ExpressionError, parsed, value_of
 from hpsearch.study_file.types import Value, Written, is_number, same
 from hpsearch.study_file.validation import refusal, shown
-from trials.cells import nested_in
+from trials.descriptions.cells import nested_in
 from trials.settings import nearest
 
 Values = Sequence[Any] | None

@@ -10,8 +10,8 @@ from pathlib import Path
 
 from hpsearch.errors import UserError
 from hpsearch.study_file.starters.starters import quoted
-from trials.cells import number_in
 from trials.contract import Unit
+from trials.descriptions.cells import number_in
 from trials.descriptions.command_line import BUDGET, FOLDER, GIVEN, RESUME, SEED
 
 _COUNTS = {

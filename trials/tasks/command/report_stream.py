@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from trials.cells import number_in
 from trials.contract import ProgramFailed
+from trials.descriptions.cells import number_in
 from trials.descriptions.report_pattern import LIMIT_S, RESOURCE, ReportPattern, visible
 from trials.running.reported import metric_name, number_of, resource_of
 from trials.tasks.command.output import Output

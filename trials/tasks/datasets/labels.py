@@ -9,8 +9,8 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 import numpy.typing as npt
 
-from trials.cells import number_in
 from trials.contract import Problem
+from trials.descriptions.cells import number_in
 
 FIRST = 5
 """Rows or classes that a problem names."""

@@ -12,8 +12,8 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from trials.cells import number_in
 from trials.contract import TaskError
+from trials.descriptions.cells import number_in
 from trials.descriptions.tabular import CLASSIFICATION, REGRESSION
 from trials.tasks.datasets import tables
 from trials.tasks.datasets.data_set import DataSpec

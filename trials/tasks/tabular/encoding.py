@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from trials.cells import number_in
+from trials.descriptions.cells import number_in
 from trials.descriptions.tabular import REGRESSION
 from trials.tasks.datasets import labels, tables
 from trials.tasks.datasets.remarks import usual_range, within

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 import pandas as pd
 
-from trials.cells import number_in
+from trials.descriptions.cells import number_in
 from trials.descriptions.tabular import CLASSIFICATION
 from trials.tasks.datasets import remarks, tables
 from trials.tasks.datasets.labels import alike, grouped, listed, quoted

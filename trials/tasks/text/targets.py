@@ -12,8 +12,8 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from trials.cells import number_in
 from trials.contract import Problem
+from trials.descriptions.cells import number_in
 from trials.descriptions.text import CLASS, LABELS, NUMBER
 from trials.tasks.datasets import labels, remarks, tables
 from trials.tasks.huggingface.text_base import TextSpec

@@ -14,7 +14,7 @@ from hpsearch.simulation.curve_file import load_curves
 from hpsearch.study_file.starters import command_lines
 from hpsearch.study_file.text import value_of
 from support.studies.small import budget_of, spec_with
-from trials.cells import column_of, number_in, number_of
+from trials.descriptions.cells import column_of, number_in, number_of
 from trials.descriptions.report_pattern import ReportPattern
 from trials.tasks.command.report_stream import CsvRows
 from trials.tasks.tabular import columns, encoding
