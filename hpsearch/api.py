@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 from sqlalchemy import Connection
@@ -14,8 +14,14 @@ from hpsearch.errors import UserError
 from hpsearch.store.connecting.hints import suggesting_for
 from hpsearch.store.reading.best import write_again
 from hpsearch.store.reading.frames import frame_of, reports_table, trials_table
-from hpsearch.store.reading.queries import StudyHead, find_study, study_requests
+from hpsearch.store.reading.queries import (
+    LARGEST_NUMBER,
+    StudyHead,
+    find_study,
+    study_requests,
+)
 from hpsearch.store.store import Store
+from hpsearch.study_file.types import is_whole_number
 from hpsearch.views.documents import listed
 from hpsearch.views.result import study_result
 
@@ -55,6 +61,7 @@ class StudyReader:
         Raises:
             UserError: The study has no single direction.
         """
+        _refuse_unfit("top", top, least=1)
         with self._reading() as (connection, study):
             result = study_result(connection, study, top)
         ranked = listed(result, top)
@@ -84,6 +91,11 @@ class StudyReader:
         Raises:
             FilterError: An expression does not parse or names something unknown.
         """
+        for name, text in (("where", where), ("sort", sort)):
+            if not isinstance(text, str | None):
+                raise UserError(f"{name} must be text, such as 'value desc', not {text!r:.60}")
+        if limit is not None:
+            _refuse_unfit("limit", limit, least=0)
         with self._reading() as (connection, study):
             return trials_table(connection, study, where=where, sort=sort, limit=limit).frame()
 
@@ -184,6 +196,12 @@ class StudyReader:
     def _reading(self) -> Iterator[tuple[Connection, StudyHead]]:
         with suggesting_for(self._store.url), self._store.reading() as connection:
             yield connection, find_study(connection, self.name)
+
+
+def _refuse_unfit(name: str, count: Any, least: int) -> None:
+    if not is_whole_number(count) or not least <= count <= LARGEST_NUMBER:
+        wanted = f"a whole number from {least} to {LARGEST_NUMBER}"
+        raise UserError(f"{name} must be {wanted}, not {count!r:.60}")
 
 
 def open_study(url: str, name: str) -> StudyReader:

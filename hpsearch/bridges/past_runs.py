@@ -31,6 +31,7 @@ from hpsearch.study_file.parameters import Parameter
 from hpsearch.study_file.reading import IMPORTED, space_in
 from hpsearch.study_file.space import Space, distribution_of, from_optuna
 from hpsearch.study_file.types import is_number, key_of
+from trials.running.reported import MOST_RESOURCE
 
 MOST_SHOWN = 10  # problems that are listed; the others are counted
 WIDE = 100.0
@@ -177,6 +178,9 @@ def settle(found: PastRuns, problems: Problems) -> None:
         raise UserError(what, "check that it is the right source")
     places: dict[str, str] = {}
     for run in kept:
+        for level in run.curve:
+            if level > MOST_RESOURCE:
+                problems.setdefault(run.place, f"reports at step {level:g}, above 2**53")
         _end(run)
         if run.state is State.COMPLETE and run.values is None:
             wanted = ", ".join(objective.metric for objective in found.objectives)

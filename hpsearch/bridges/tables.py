@@ -1,6 +1,5 @@
 """CSV and Parquet files: past runs, a row for each, and tables of a study."""
 
-import math
 from collections import defaultdict
 from collections.abc import Hashable, Mapping, Sequence
 from pathlib import Path
@@ -14,8 +13,8 @@ from hpsearch.domain.lifecycle import State
 from hpsearch.domain.numbers import cell
 from hpsearch.errors import UserError
 from hpsearch.store.reading.frames import StudyTable
-from hpsearch.study_file.expressions.meaning import nested_in
 from trials.contract import TaskError
+from trials.descriptions.cells import column_of, number_of, plain
 from trials.settings import as_scalar, nearest
 
 SUFFIXES = (".csv", ".tsv", ".parquet")
@@ -39,11 +38,12 @@ def read(source: str, mapped: Mapped, problems: Problems) -> PastRuns:
     objectives = mapped.objectives
     columns = list(frame.columns)
     _check_columns(source, columns, mapped)
-    params = {name: _typed(frame[column]) for name, column in mapped.params.items()}
+    params = {name: column_of(frame[column]) for name, column in mapped.params.items()}
     runs = []
     for row, cells in enumerate(frame.to_dict("records")):
         run = PastRun(f"{path.name} row {row + 1}", {}, State.COMPLETE)
-        run.params = {name: column[row] for name, column in params.items() if row in column}
+        known = {name: column[row] for name, column in params.items()}
+        run.params = {name: value for name, value in known.items() if value is not None}
         _add_result(run, cells, mapped, problems)
         runs.append(run)
     found = PastRuns("a table", source, objectives, runs)
@@ -94,10 +94,10 @@ def _add_result(
             problems.setdefault(run.place, what)
     metrics = {}
     for name, column in mapped.metric.items():
-        try:
-            if _has_value(cells[column]):
-                metrics[name] = float(cells[column])
-        except ValueError:
+        measured = number_of(cells[column])
+        if measured is not None:
+            metrics[name] = float(measured)
+        elif plain(cells[column]) is not None:
             what = f"{column} is {cells[column]!r}, which is not a number"
             problems[run.place] = "; ".join([*filter(None, [problems.get(run.place)]), what])
     if len(metrics) < len(mapped.metric):
@@ -105,28 +105,6 @@ def _add_result(
     run.values = tuple(metrics.values())
     if not run.state.terminal:
         run.curve[1.0] = metrics
-
-
-def _typed(column: pd.Series) -> dict[int, Any]:
-    """The values of a column, by row, without empty cells: numbers, true and false, or lists and
-    mappings, if all are; else texts."""
-    cells = {row: cell for row, cell in enumerate(column) if _has_value(cell)}
-    texts = {row: str(as_scalar(cell)).strip() for row, cell in cells.items()}
-    if all(text.lower() in ("true", "false") for text in texts.values()):
-        return {row: text.lower() == "true" for row, text in texts.items()}
-    for kind in (int, float):
-        try:
-            values = {row: kind(text) for row, text in texts.items()}
-        except ValueError:
-            continue
-        if all(map(math.isfinite, values.values())):
-            return values
-    nested = {row: nested_in(text) for row, text in texts.items()}
-    return texts if None in nested.values() else nested
-
-
-def _has_value(cell: Any) -> bool:
-    return bool(pd.notna(cell)) and str(cell).strip() != ""
 
 
 def write(table: StudyTable, to: Path, suffix: str) -> int:

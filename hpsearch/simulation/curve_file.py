@@ -9,6 +9,7 @@ are one configuration with several seeds.
 
 import math
 import warnings
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
@@ -18,13 +19,15 @@ import numpy as np
 
 from hpsearch.errors import DataError
 from hpsearch.simulation.curves import Curve, Floats, RecordedCurves
-from hpsearch.study_file.expressions.meaning import nested_in
 from hpsearch.study_file.models import StudySpec
 from hpsearch.study_file.parameters import CategoricalParameter
 from hpsearch.study_file.space import active, as_written
 from hpsearch.study_file.types import same
+from hpsearch.study_file.validation import shown
 from trials.contract import Unit
 from trials.data import files
+from trials.descriptions.cells import column_of, nested_in, number_of, plain, truth_in
+from trials.running.reported import MOST_RESOURCE
 from trials.settings import in_full, nearest
 
 if TYPE_CHECKING:
@@ -89,26 +92,32 @@ class _Table:
         unit = spec.budget.per_trial.unit.value
         self._level = self._column("resource", unit)
         self._levels = self._numbers(self._level)
-        if not (self._levels > 0).all():
-            raise DataError(f"{path}: {self._level} is not always above 0", "leave such rows out")
+        if not ((self._levels > 0) & (self._levels <= MOST_RESOURCE)).all():
+            what = f"{path}: {self._level} is not always above 0 and at most 2**53"
+            raise DataError(what, "leave such rows out")
         wanted = [*(each.metric for each in spec.objectives), *spec.constraints]
         columns = {metric: self._column(METRIC + metric, metric) for metric in wanted}
         self._metrics = {metric: self._numbers(column) for metric, column in columns.items()}
         self._others = self._other_metrics({*columns.values(), *self._parameters.values()})
-        present = [name for name in TIMES if name in self._frame]
-        times = [name for name in present if self._frame[name].notna().any()]
+        present = [self._numbers(name) for name in TIMES if name in self._frame]
+        times = [seconds for seconds in present if not np.isnan(seconds).all()]
         self.is_timed = bool(times)  # true if the file has times
-        self._seconds = self._numbers(times[0]) if times else self._levels
+        self._seconds = times[0] if times else self._levels
+        if np.isinf(self._seconds).any():
+            raise DataError(f"{path}: a time is not finite", "leave such rows out")
 
     def runs(self) -> list[Any]:
         """The rows of each run, in the order of their resources; lower seeds come first."""
+        import pandas as pd
+
         by = [self._column(TRIAL)]
         if SEED in self._frame and SEED not in self._parameters:
             by.insert(0, SEED)
-        if self._frame.duplicated([*by, self._level]).any():
+        told_apart = pd.DataFrame({name: self._keys(name) for name in by})
+        if told_apart.assign(level=self._levels).duplicated().any():
             what = f"{self._path}: a run has two rows at the same {self._level}"
             raise DataError(what, f"tell runs apart by the columns {TRIAL} and {SEED}")
-        found = self._frame.groupby(by, sort=SEED in by).indices.values()
+        found = told_apart.groupby(by, sort=SEED in by).indices.values()
         return [rows[np.argsort(self._levels[rows])] for rows in found]
 
     def curve(self, rows: Any) -> Curve:
@@ -127,9 +136,8 @@ class _Table:
         """The parameters of a run as the space has them; inactive ones are absent."""
         params = {}
         for name, column in self._parameters.items():
-            cell = self._frame[column].iloc[int(rows[0])]
-            is_empty = cell is None or cell != cell
-            if not is_empty:
+            cell = plain(self._frame[column].iloc[int(rows[0])])
+            if cell is not None:
                 params[name] = self._value(name, cell)
         space = self._spec.space
         params = as_written(space, params)
@@ -139,15 +147,24 @@ class _Table:
     def _value(self, name: str, cell: Any) -> Any:
         """A cell as a value of a parameter; a choice is also found by its text."""
         parameter = self._spec.space[name]
-        cell = cell.item() if isinstance(cell, np.generic) else cell
+        number = number_of(cell)
         if isinstance(parameter, CategoricalParameter):
-            exact = [choice for choice in parameter.choices if same(choice, cell)]
+            readings = [cell, number, nested_in(cell), truth_in(cell)]
+            known = [each for each in readings if each is not None]
+            exact = [choice for each in known for choice in parameter.choices if same(choice, each)]
             alike = [choice for choice in parameter.choices if str(choice) == str(cell)]
-            nested = [choice for choice in parameter.choices if same(choice, nested_in(cell))]
-            return next(iter([*exact, *alike, *nested]), cell)
-        if not isinstance(cell, int | float):
-            raise DataError(f"{self._path}: {name} is {cell!r}, not a number", "correct the cell")
-        return int(cell) if parameter.type == "int" else float(cell)
+            return next(iter([*exact, *alike]), cell)
+        if number is None or not math.isfinite(number):
+            what = f"{self._path}: {name} is {shown(cell)}, not a number"
+            raise DataError(what, "correct the cell")
+        if parameter.type == "int" and number != int(number):
+            what = f"{self._path}: {name} is {shown(cell)}, not a whole number"
+            raise DataError(what, f"correct the cell, or write {{type: float}} for {name}")
+        return int(number) if parameter.type == "int" else float(number)
+
+    def _keys(self, name: str) -> list[Any]:
+        keys = column_of(self._frame[name])
+        return [str(key) if isinstance(key, list | dict) else key for key in keys]
 
     def _column(self, *names: str) -> str:
         for name in names:
@@ -158,16 +175,24 @@ class _Table:
         raise DataError(what, f"of its columns, {hint}")
 
     def _numbers(self, column: str) -> Floats:
-        try:
-            return self._frame[column].to_numpy(dtype=float, na_value=math.nan)
-        except (TypeError, ValueError) as error:
-            raise DataError(f"{self._path}: {column}: {error}", "correct the cell") from None
+        numbers = np.full(len(self._frame), math.nan)
+        for row, cell in enumerate(self._frame[column]):
+            number = number_of(cell)
+            if number is not None:
+                numbers[row] = number
+            elif plain(cell) is not None:
+                what = f"{self._path}: {column}: {shown(cell)} in row {row + 1} is not a number"
+                raise DataError(what, "correct the cell")
+        return numbers
 
     def _other_metrics(self, used: set[str]) -> dict[str, Floats]:
         """The columns of numbers that are not used otherwise, by metric."""
-        numbers = self._frame.select_dtypes("number").columns
-        others = [name for name in numbers if name not in used | NOT_METRICS]
-        return {name.removeprefix(METRIC): self._numbers(name) for name in others}
+        found = {}
+        for name in self._frame.columns:
+            if name not in used | NOT_METRICS:
+                with suppress(DataError):
+                    found[name.removeprefix(METRIC)] = self._numbers(name)
+        return found
 
 
 def _read_csv(path: Path) -> "pd.DataFrame":
@@ -177,7 +202,8 @@ def _read_csv(path: Path) -> "pd.DataFrame":
     with warnings.catch_warnings():
         warnings.simplefilter("error", pd.errors.ParserWarning)
         try:
-            options: dict[str, Any] = {"index_col": False, **files.table_format(path)}
+            options: dict[str, Any] = {"index_col": False, "dtype": str}
+            options |= files.table_format(path)
             table: pd.DataFrame = pd.read_csv(path, **options)
         except pd.errors.ParserWarning:
             raise ValueError("a row has more cells than the header") from None

@@ -10,11 +10,11 @@ from typing import Any
 import yaml
 
 from hpsearch.errors import UserError
-from hpsearch.study_file.expressions.meaning import nested_in
 from hpsearch.study_file.models import StudySpec
 from hpsearch.study_file.space import contains
 from trials.data import files
 from trials.descriptions import yaml_source
+from trials.descriptions.cells import nested_in, number_in
 
 
 def text_of(path: Path, kind: str = "file", hint: str = "check the path") -> str:
@@ -108,8 +108,8 @@ def value_of(text: str) -> Any:
     word = text.lower()
     if word in _WORDS:
         return _WORDS[word]
-    number = _number(text)
-    if number is not None:
+    number = number_in(text)
+    if number is not None and math.isfinite(number):
         return number
     if text[:1] in ("[", "{"):
         nested = nested_in(text) or yaml_source.read(text).value  # without quotes: [relu, tanh]
@@ -119,14 +119,3 @@ def value_of(text: str) -> Any:
 
 def _in_quotes(text: str) -> bool:
     return len(text) > 1 and text[0] == text[-1] in "'\""
-
-
-def _number(text: str) -> int | float | None:
-    """The number that a text is; None for any other, and where no float is as large."""
-    for kind in (int, float):
-        try:
-            number: int | float = kind(text)
-            return number if math.isfinite(number) else None
-        except (ValueError, OverflowError):
-            continue
-    return None

@@ -14,8 +14,9 @@ from typing import Annotated, Any, ParamSpec, TypeVar
 
 from mcp.server.mcpserver import Context, MCPServer
 from mcp.server.mcpserver.exceptions import ToolError
+from mcp.server.mcpserver.tools import Tool
 from mcp.types import ToolAnnotations
-from pydantic import Field
+from pydantic import ConfigDict, Field, model_validator
 from sqlalchemy import Connection
 
 from hpsearch.domain.facts import RequestKind
@@ -27,11 +28,13 @@ from hpsearch.store.reading.queries import LARGEST_NUMBER, StudyHead, find_study
 from hpsearch.store.reading.standing import list_studies, study_status
 from hpsearch.store.reading.trust import study_trust
 from hpsearch.store.store import Store
+from hpsearch.study_file.validation import refusal
 from hpsearch.views import documents
 from hpsearch.views.report.data import report_data
 from hpsearch.views.report.page import markdown_report
 from hpsearch.views.result import MOST_COMPARED, study_result
 from hpsearch.views.words import how_sure
+from trials.settings import nearest
 
 Plain = dict[str, Any]
 
@@ -152,17 +155,41 @@ _ENDS = ToolAnnotations(read_only_hint=False, destructive_hint=True, open_world_
 def server_of(storage: str, *, allow_changes: bool) -> MCPServer[Any]:
     """A server with the tools for one database, with `allow_changes` also those that change
     studies."""
-    server: MCPServer[Any] = MCPServer(
-        "hpsearch", instructions=INSTRUCTIONS, version=version("hpsearch"), log_level="WARNING"
-    )
     reader = Reader(storage)
     reading = (reader.studies, reader.status, reader.best, reader.trials, reader.trial)
-    tools: list[Callable[..., Any]] = [*reading, reader.compare, reader.report]
-    for tool in tools:
-        server.add_tool(_explained(tool), annotations=_READS)
+    reads: list[Callable[..., Any]] = [*reading, reader.compare, reader.report]
+    tools = [_strict(read, _READS) for read in reads]
     if allow_changes:
-        _add_changes(server, storage)
-    return server
+        tools += _changes(storage)
+    return MCPServer(
+        "hpsearch",
+        instructions=INSTRUCTIONS,
+        version=version("hpsearch"),
+        log_level="WARNING",
+        tools=tools,
+    )
+
+
+def _strict(function: Callable[..., Any], annotations: ToolAnnotations) -> Tool:
+    """A tool that takes no arguments but its own, each of its own type: true is not 1."""
+    tool = Tool.from_function(_explained(function), annotations=annotations)
+    taken: Any = tool.fn_metadata.arg_model
+
+    class Arguments(taken):  # type: ignore[misc]
+        model_config = ConfigDict(extra="forbid", strict=True, title=taken.__name__)
+
+        @model_validator(mode="before")
+        @classmethod
+        def _refuse_unknown(cls, given: dict[str, Any]) -> dict[str, Any]:
+            for name in given:
+                if name not in taken.model_fields:
+                    hint = nearest(name, taken.model_fields)
+                    raise refusal(f"the tool has no argument {name[:60]!r}; {hint}")
+            return given
+
+    tool.fn_metadata.arg_model = Arguments
+    tool.parameters = Arguments.model_json_schema(by_alias=True)
+    return tool
 
 
 def _explained(tool: Callable[P, T]) -> Callable[P, T]:
@@ -178,9 +205,7 @@ def _explained(tool: Callable[P, T]) -> Callable[P, T]:
     return call
 
 
-def _add_changes(server: MCPServer[Any], storage: str) -> None:
-    @server.tool(annotations=_ADDS)
-    @_explained
+def _changes(storage: str) -> list[Tool]:
     def propose(
         study: Study,
         params: Annotated[
@@ -203,11 +228,11 @@ def _add_changes(server: MCPServer[Any], storage: str) -> None:
         content = {"params": params, "why": why}
         return _asked(storage, study, RequestKind.PROPOSE, content, context)
 
-    @server.tool(annotations=_ENDS)
-    @_explained
     def stop_trial(study: Study, number: Number, context: Context[Any, Any]) -> Plain:
         """End one trial of a running study for good; its slot goes to others."""
         return _asked(storage, study, RequestKind.STOP, {"trial": number}, context)
+
+    return [_strict(propose, _ADDS), _strict(stop_trial, _ENDS)]
 
 
 def _asked(

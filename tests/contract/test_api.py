@@ -15,7 +15,7 @@ from hpsearch.domain.facts import Role
 from hpsearch.domain.history import Changes
 from hpsearch.domain.lifecycle import State
 from hpsearch.domain.records import ReportRecord, StudyRecord, Trial
-from hpsearch.errors import StoreUnreachable, StudyNotFound
+from hpsearch.errors import StoreUnreachable, StudyNotFound, UserError
 from hpsearch.store.store import Store
 
 
@@ -59,6 +59,16 @@ def test_it_is_frames_of_trials_and_reports_and_an_optuna_study(study):
     assert [t.params["lr"] for t in trials] == [0.0, 0.1, 0.2, 0.3]
     assert {t.state for t in trials} == {TrialState.COMPLETE}
     assert repr(study).startswith("<study flowers in ")
+
+
+@pytest.mark.parametrize("count", [True, -1, 1.5, "3", 2**70])
+def test_how_many_rows_are_wanted_is_a_whole_number(study, count):
+    with pytest.raises(UserError, match="top must be a whole number from 1 "):
+        study.best(top=count)
+    with pytest.raises(UserError, match="limit must be a whole number from 0 "):
+        study.trials(limit=count)
+    with pytest.raises(UserError, match="where must be text"):
+        study.trials(where=count if not isinstance(count, str) else 3)
 
 
 def test_best_comes_first_with_its_confirmation_as_on_the_command_line(study, database_url, run):

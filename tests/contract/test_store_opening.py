@@ -7,6 +7,7 @@ from typing import Any
 
 import psycopg
 import pytest
+import yaml
 from sqlalchemy import Engine, event, inspect
 
 from hpsearch.domain.records import StudyRecord
@@ -16,6 +17,7 @@ from hpsearch.store.connecting.database import Database
 from hpsearch.store.connecting.url import parse_url
 from hpsearch.store.store import Store, upgrade
 from hpsearch.store.version import VERSIONS
+from support.studies.small import PLAIN
 
 
 def execute(url: str, *statements: str) -> None:
@@ -185,6 +187,31 @@ def test_a_connection_that_the_server_ends_is_told_and_the_next_call_connects_an
         store.acquire(study.id, "one", ttl_s=60.0)
     assert store.holder("a-study") is None
     assert store.acquire(study.id, "one", ttl_s=60.0).epoch == 1
+
+
+@pytest.mark.parametrize("command", [("ls",), ("db", "upgrade"), ("run", "study.yaml")])
+def test_a_search_path_without_a_schema_is_told(
+    postgresql_url, command, tmp_path, run, monkeypatch
+):
+    monkeypatch.chdir(tmp_path)
+    Path("study.yaml").write_text(yaml.safe_dump(PLAIN))
+    nowhere = f"{postgresql_url}?options=-csearch_path%3Dnowhere"
+    code, _, said = run(*command, "--storage", nowhere)
+    assert code == 3
+    assert "Traceback" not in said
+    assert "no schema" in said
+
+
+@pytest.mark.parametrize("command", [("ls",), ("db", "upgrade"), ("check", "study.yaml")])
+def test_a_missing_schema_is_told(postgresql_url, command, tmp_path, run, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("study.yaml").write_text(yaml.safe_dump(PLAIN))
+    nowhere = f"{postgresql_url}?options=-csearch_path%3Dnowhere"
+    code, _, said = run(*command, "--storage", nowhere)
+    assert "Traceback" not in said
+    assert command[0] == "check" or code == 3
+    with pytest.raises(StoreUnreachable, match="search_path names no schema"):
+        Store.open(nowhere)
 
 
 def test_a_file_that_another_program_keeps_locked_is_told(sqlite_url, monkeypatch):

@@ -5,6 +5,7 @@
 - `models`: the model that a `task` part names, read from its name and its folder alone
 - `command`, `command_line`: programs
 - `report_pattern`: patterns that find reports in the output of any program
+- `cells`: cells of tables and texts of programs, as values
 - `yaml_source`: YAML as plain values, with the line of each key
 - `images`, `tabular`, `text`: the built-in kinds, with their settings
 """

@@ -14,13 +14,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from trials.contract import Problem
+from trials.descriptions.cells import number_in
 
 if TYPE_CHECKING:
     import regex
 
 RESOURCE = "resource"
 NUMBER = (
-    r"[-+]?(?:(?:\d++(?:\.\d*+)?|\.\d++)(?:[eE][-+]?\d++)?|nan|inf(?:inity)?|NaN|Inf(?:inity)?)"
+    r"[-+]?(?:(?:[0-9]++(?:\.[0-9]*+)?|\.[0-9]++)(?:[eE][-+]?[0-9]++)?"
+    r"|nan|inf(?:inity)?|NaN|Inf(?:inity)?)"
 )
 """A number in the forms that programs print; 81.2 in ``81.2%``. It takes all the digits that there
 are: to try fewer would take very long where there are thousands."""
@@ -68,8 +70,9 @@ class ReportPattern:
         numbers = {}
         for index, name in enumerate(self.names):
             text = found[f"number_{index}"]
-            if text is not None:  # in an optional part of the expression
-                numbers[name] = float(text) + (self._offset if name == RESOURCE else 0.0)
+            number = None if text is None else number_in(text)
+            if number is not None:  # else in an optional part of the expression
+                numbers[name] = number + (self._offset if name == RESOURCE else 0.0)
         return numbers
 
 

@@ -54,10 +54,16 @@ def number_of(name: str, value: Any) -> float:
 
 
 def resource_of(value: Any) -> float:
-    """The resource of a report. Raises ValueError if it is not a number, or is true or false."""
+    """The resource of a report. Raises ValueError if it is not a finite number, is true or false,
+    or is larger than a float can count."""
     number = number_of("resource", value)
     if isinstance(scalar_of(value), bool):
         raise ValueError(f"resource must be a number, not {_shown(value)}")
+    must = "it must say how far the trial has trained"
+    if not math.isfinite(number):
+        raise ValueError(f"resource {number} is not finite: {must}")
+    if number > MOST_RESOURCE:
+        raise ValueError(f"resource {number:g} is above 2**53, the largest: {must}")
     return number
 
 

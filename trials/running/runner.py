@@ -131,6 +131,8 @@ class Runner:
 
 def failure_of(error: BaseException) -> Failure:
     """The failure of a run by its error: diverged, out_of_memory, disk_full or error."""
+    if isinstance(error, RuntimeError) and isinstance(error.__cause__, StopIteration):
+        error = error.__cause__  # Python raises the other one where a generator lets it out
     details = traceback_of(error)
     try:
         if isinstance(error, Diverged):

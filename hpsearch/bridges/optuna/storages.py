@@ -31,8 +31,8 @@ from hpsearch.store.connecting.url import connect_args, display, parse_url, refu
 from hpsearch.store.contents import FETCHED
 from hpsearch.store.optuna_storage.view import FROM_OPTUNA, directions_of, freeze
 from hpsearch.store.study_texts import metrics_in
-from hpsearch.study_file.expressions.meaning import nested_in
 from hpsearch.study_file.space import in_optuna, value_of
+from trials.descriptions.cells import nested_in
 from trials.settings import nearest
 
 OURS = "hpsearch:"  # begins the names of attributes for what Optuna has no place for

@@ -75,9 +75,8 @@ class Warp:
     def __call__(self, values: Floats) -> Floats:
         """Warped values; what is not finite is worst."""
         values = np.asarray(values, dtype=float)
-        span = max(self.middle - self.low, 1e-12)
-        with np.errstate(over="ignore", invalid="ignore"):  # the ends of all floats are far apart
-            share = (values - self.low) / span
+        with np.errstate(over="ignore", invalid="ignore"):  # far from the middle, or not finite
+            share = (values / 4 - self.low / 4) / max(self._quarter, 2.5e-13)
         is_known = np.isfinite(values) & ~np.isnan(share)
         share = np.where(is_known, share, WORST)
         steps = np.clip(share, -WORST, WORST) / FLOOR
@@ -87,9 +86,14 @@ class Warp:
 
     def undone(self, warped: Floats) -> Floats:
         """The values that warp to these."""
-        with np.errstate(over="ignore"):  # as above
+        with np.errstate(over="ignore"):
             steps = np.where(warped < 0, warped, np.expm1(np.maximum(warped, 0)))
-            return np.asarray(self.low + FLOOR * steps * (self.middle - self.low))
+            return np.asarray(self.low / 4 + FLOOR * steps * self._quarter) * 4
+
+    @property
+    def _quarter(self) -> float:
+        """A quarter of the span: the ends of all floats are further apart than a float can be."""
+        return self.middle / 4 - self.low / 4
 
 
 class CurveReader:

@@ -6,6 +6,7 @@ study expects the same.
 """
 
 import math
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -106,10 +107,11 @@ class Outlook:
         steps = np.array([[0.0], [1.0], [-REACH], [REACH]])
         warped = means + self.level + steps * deviations
         lines = self.warp.undone(warped)
-        least, most = self._possible
+        largest = sys.float_info.max
+        least, most = np.clip(self._possible, -largest, largest)
         expected, worse, best_end, worst_end = np.clip(lines, least, most)
         # The deviation is that of the wider side: bad values are far apart.
-        deviations = worse - expected
+        deviations = np.minimum(worse - expected, largest)
         ends = self.sign * np.stack([best_end, worst_end])
         low = ends.min(axis=0)
         high = ends.max(axis=0)

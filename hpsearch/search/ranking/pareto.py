@@ -103,6 +103,7 @@ def crowding(front: Mapping[int, Sequence[float]]) -> dict[int, float]:
 
 def _add_gaps(apart: dict[int, float], losses: Mapping[int, float]) -> None:
     numbers = sorted(losses, key=lambda number: (losses[number], number))
+    losses = {number: loss / 4 for number, loss in losses.items()}  # so that no width overflows
     span = losses[numbers[-1]] - losses[numbers[0]]
     if span <= 0:
         return

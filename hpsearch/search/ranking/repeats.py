@@ -7,6 +7,7 @@ and the degrees of freedom of all runs (Gelman et al., *Bayesian Data Analysis*,
 """
 
 import math
+import sys
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
@@ -55,6 +56,14 @@ def worth_of(trial: RepeatedTrial) -> float | None:
     return expected if expected is not None and math.isfinite(expected) else trial.value
 
 
+def mean_of(values: Sequence[float]) -> float:
+    """The mean of values, also where their sum is larger than any float."""
+    try:
+        return math.fsum(values) / len(values)
+    except OverflowError:
+        return math.fsum(value / len(values) for value in values)
+
+
 class Repeats:
     """The repeats of a study's leading trials, seen together.
 
@@ -68,15 +77,15 @@ class Repeats:
         self.runs: dict[int, int] = {}  # the number of runs of each trial
         self.means: dict[int, float] = {}
         for number, values in runs.items():
-            count = len(values)
-            self.runs[number] = count
-            self.means[number] = math.fsum(values) / count
+            self.runs[number] = len(values)
+            self.means[number] = mean_of(values)
         self.freedom = sum(self.runs.values()) - len(self.runs)
         """Degrees of freedom of the pooled deviation."""
         self.seen = [value for values in runs.values() for value in values]
         """The values of all runs."""
         away = (value - self.means[number] for number, values in runs.items() for value in values)
-        self.squares = math.fsum(each**2 for each in away)
+        largest = sys.float_info.max / max(1, len(self.seen))
+        self.squares = math.fsum(min(each * each, largest) for each in away)
         """The squared deviations of all runs from the means of their trials, summed."""
         self.deviation = math.sqrt(self.squares / self.freedom) if self.freedom else None
         """Pooled standard deviation of one run; None if no trial has two."""

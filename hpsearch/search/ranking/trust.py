@@ -20,6 +20,7 @@ from enum import StrEnum
 from typing import Any
 
 from hpsearch.domain.lifecycle import State
+from hpsearch.search.ranking.repeats import mean_of
 
 QUANTILE = 1.6448536269514722
 """The standard deviations that a 90% interval of a normal variable reaches to either side."""
@@ -175,8 +176,8 @@ def rank_correlation(one: Sequence[float], other: Sequence[float]) -> float | No
 
 
 def _deviation(values: Sequence[float]) -> float:
-    mean = statistics.fmean(values)
-    return math.sqrt(statistics.fmean([(value - mean) ** 2 for value in values]))
+    mean = mean_of(values)
+    return math.hypot(*(value - mean for value in values)) / math.sqrt(len(values))
 
 
 def interval(correlation: float, n: int) -> tuple[float, float]:

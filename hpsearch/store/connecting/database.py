@@ -37,6 +37,8 @@ _HINTS = {
     "readonly": "SQLite needs permission to write the file and its folder, or copy the file",
     "read-only transaction": "it is a standby, or was set to read only; name the server that takes"
     " writes",
+    "no schema has been selected": "its search_path names no schema that exists: make one, or name"
+    " one in the URL, such as ?options=-csearch_path%3Dpublic",
     "permission denied": "ask for the permission, or use a role that has it",
 }
 """By a part of what a database says, what to do."""

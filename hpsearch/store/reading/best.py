@@ -22,7 +22,7 @@ from hpsearch.search.ranking.again import (
 from hpsearch.search.ranking.pareto import pareto_front
 from hpsearch.search.ranking.repeats import Repeats, runs_of
 from hpsearch.search.ranking.selection import Ranked, Ranking, counts, expectation_of, rank
-from hpsearch.store.reading.names import WITH_LATEST
+from hpsearch.store.reading.names import WITH_LATEST, numbered
 from hpsearch.store.reading.queries import (
     StudyHead,
     TrialDetail,
@@ -96,7 +96,7 @@ def best_trials(
     known = _ranking(connection, study, compared)
     ranked = rank(compared, study.direction, study.metric, known)[: top or 1]
     numbers = [each.trial.number for each in ranked]
-    whole = rows_of(connection, trials_of(study).where(TRIAL.number.in_(numbers)))
+    whole = rows_of(connection, trials_of(study).where(TRIAL.number.in_(numbered(numbers))))
     by_number = {row.number: row for row in whole}
     return [replace(each, trial=by_number[each.trial.number]) for each in ranked]
 
@@ -193,7 +193,7 @@ def _compared(
     if len(first) < limit:
         rows += connection.execute(others.where(TRIAL.violation > 0))
     if repeated:
-        rows += connection.execute(chosen.where(TRIAL.number.in_(repeated)))
+        rows += connection.execute(chosen.where(TRIAL.number.in_(numbered(repeated))))
     found = {row.number: row for row in rows}
     return [TrialRow(params={}, **row._mapping) for row in found.values()]
 

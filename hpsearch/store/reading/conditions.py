@@ -1,24 +1,30 @@
 """From the tree of a --where or --sort expression to SQL, for SQLite and PostgreSQL. Whatever the
 user typed reaches the database as a bound parameter."""
 
+import math
 import operator
+from bisect import bisect_right
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 from typing import Any, Literal, TypeAlias
 
 import sqlalchemy as sa
-from lark import Token, Transformer, v_args
+from lark import Token, Transformer, Tree, v_args
 from lark.exceptions import VisitError
 
 from hpsearch.errors import FilterError
 from hpsearch.store.cells import Cell
-from hpsearch.store.codec import clean
+from hpsearch.store.codec import clean, decode
 from hpsearch.store.reading.names import Names, Operand
+from hpsearch.store.reading.patterns import Pattern
 from hpsearch.store.schema import Condition, Sql
 from hpsearch.study_file.expressions.grammar import ExpressionError, parsed, value_of
-from hpsearch.study_file.expressions.meaning import equals_of, nested_in
+from hpsearch.study_file.expressions.meaning import equals_of
+from hpsearch.study_file.types import same
+from trials.descriptions.cells import nested_in
 from trials.settings import nearest
 
 Option = Literal["--where", "--sort"]
@@ -26,6 +32,14 @@ Bound: TypeAlias = sa.BindParameter[Any]
 
 _ORDERS = {"<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge}
 _EQUAL = ("=", "==")
+MOST_TERMS = 2_000
+"""Comparisons in one expression: PostgreSQL takes 65,535 bound parameters."""
+MOST_NESTED = 100
+"""Levels of an expression, of which a pair of parentheses has up to three."""
+MOST_IN_A_ROW = 30
+"""Conditions that are joined at one level."""
+MOST_BOUND = 30
+"""Values in a list that the database compares; with more, this program does."""
 _DATES = "such as: '2026-01-31', '2026-01-31 18:00' or '2026-01-31T18:00Z'"
 
 
@@ -35,7 +49,9 @@ def compiled(text: str, option: Option, names: Names) -> Any:
     unknown, or compares a column with what it never holds."""
     start: Literal["where", "sort"] = "where" if option == "--where" else "sort"
     try:
-        return _Compiler(text, names).transform(parsed(text, start))
+        tree = parsed(text, start)
+        _refuse_large(tree, option)
+        return _Compiler(text, names).transform(tree)
     except ExpressionError as error:
         raise _refusal(option, error) from None
     except VisitError as error:
@@ -44,6 +60,20 @@ def compiled(text: str, option: Option, names: Names) -> Any:
         raise error.orig_exc from None
     except RecursionError:
         raise FilterError(f"{option}: the expression is nested too deep") from None
+
+
+def _refuse_large(tree: Tree[Token], option: Option) -> None:
+    level, terms, nested = [tree], 0, 0
+    while level:
+        below = [child for each in level for child in each.children if isinstance(child, Tree)]
+        terms += sum(each.data == "name" for each in below)
+        nested += 1
+        level = below
+    if terms > MOST_TERMS:
+        what = f"{option}: the expression has {terms} terms, and at most {MOST_TERMS} are read"
+        raise FilterError(what, "list values of one name: NAME in (1, 2, 3)")
+    if nested > MOST_NESTED:
+        raise FilterError(f"{option}: the expression is nested too deep", "remove parentheses")
 
 
 def _refusal(option: Option, error: ExpressionError) -> FilterError:
@@ -70,10 +100,10 @@ class _Compiler(Transformer[Token, Any]):
         return condition
 
     def any(self, *parts: Condition) -> Condition:
-        return sa.or_(*parts)
+        return _joined(sa.or_, parts)
 
     def all(self, *parts: Condition) -> Condition:
-        return sa.and_(*parts)
+        return _joined(sa.and_, parts)
 
     def opposite(self, _not: Token, of: Condition) -> Condition:
         return sa.not_(of)
@@ -88,23 +118,23 @@ class _Compiler(Transformer[Token, Any]):
         return sa.not_(present) if negated is None else present
 
     def among(self, named: _Named, negated: Token | None, *values: Token) -> Condition:
-        # Values of one kind in one list: databases take only so many conditions in a row.
         exact: defaultdict[Sql, list[Bound]] = defaultdict(list)
         operand = named.operand
         near: defaultdict[Sql, list[tuple[Bound, Bound]]] = defaultdict(list)
+        equal: list[Condition] = []
         for value in values:
             side, least, most = self._sides(named, value)
             nested = nested_in(least.value)
             if nested is not None and operand.nested is not None:
-                written = self._names.written_as(operand.nested, nested)
-                exact[operand.nested] += [sa.literal(text, sa.Text) for text in written]
+                same_as = partial(_is_written, nested)
+                equal.append(self._names.where(operand.nested, same_as))
             if least is most:
                 exact[side].append(least)
             else:
                 near[side].append((least, most))
-        equal: list[Condition] = [side.in_(some) for side, some in exact.items()]
-        equal += [_within_one(side, some) for side, some in near.items()]
-        found = sa.func.coalesce(sa.or_(*equal), sa.false())
+        equal += [self._one_of(side, some) for side, some in exact.items()]
+        equal += [self._within_one(side, some) for side, some in near.items()]
+        found = sa.func.coalesce(_joined(sa.or_, equal), sa.false())
         return found if negated is None else sa.not_(found)
 
     def between(
@@ -117,7 +147,7 @@ class _Compiler(Transformer[Token, Any]):
         text = named.operand.text
         if text is None:
             raise self._wrong(pattern, f"'{named.name}' is a number, which is like no text")
-        found = sa.func.coalesce(text.ilike(clean(str(value_of(pattern)))), sa.false())
+        found = self._names.where(text, Pattern(clean(str(value_of(pattern)))).fits)
         return found if negated is None else sa.not_(found)
 
     def _ordered(self, named: _Named, sign: str, value: Token) -> Condition:
@@ -172,6 +202,23 @@ class _Compiler(Transformer[Token, Any]):
         hint = f"put text in quotes: {named.name} = '…'"
         raise self._wrong(value, f"'{named.name}' is text, never {given!r}", hint)
 
+    def _one_of(self, side: Sql, bounds: Sequence[Bound]) -> Condition:
+        if len(bounds) <= MOST_BOUND:
+            return side.in_(bounds)
+        values = {bound.value for bound in bounds}
+        return self._names.where(side, values.__contains__)
+
+    def _within_one(self, side: Sql, ranges: Sequence[tuple[Bound, Bound]]) -> Condition:
+        if len(ranges) <= MOST_BOUND:
+            return _joined(sa.or_, [side.between(*ends) for ends in ranges])
+        ends: list[Any] = sorted((least.value, most.value) for least, most in ranges)
+
+        def is_within(number: float) -> bool:
+            before = bisect_right(ends, (number, math.inf))
+            return before > 0 and bool(number <= ends[before - 1][1])
+
+        return self._names.where(side, is_within)
+
     def _read(self, value: Token) -> float | int | str | bool:
         try:
             return value_of(value)
@@ -194,12 +241,16 @@ class _Compiler(Transformer[Token, Any]):
         return ExpressionError(what, self._text, token.start_pos or 0, hint)
 
 
-def _within_one(side: Sql, ranges: Sequence[tuple[Bound, Bound]]) -> Condition:
-    if len(ranges) == 1:
-        return side.between(*ranges[0])
-    ends = [(least.value, most.value) for least, most in ranges]
-    listed = sa.values(sa.Column("least", sa.Double), sa.Column("most", sa.Double)).data(ends).cte()
-    return sa.exists(sa.select(1).where(side.between(listed.c.least, listed.c.most)))
+def _joined(by: Callable[..., Condition], parts: Sequence[Condition]) -> Condition:
+    """Conditions that are true or false, joined: SQLite refuses too many in a row."""
+    while len(parts) > MOST_IN_A_ROW:
+        rows = [parts[at : at + MOST_IN_A_ROW] for at in range(0, len(parts), MOST_IN_A_ROW)]
+        parts = [sa.func.coalesce(by(*row), sa.false()) for row in rows]
+    return by(*parts)
+
+
+def _is_written(nested: Any, text: str) -> bool:
+    return same(decode(text), nested)
 
 
 def _exactly(column: Sql, bound: Bound) -> tuple[Sql, Bound, Bound]:

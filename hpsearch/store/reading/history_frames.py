@@ -22,12 +22,13 @@ from hpsearch.domain.records import Environment
 from hpsearch.search.ranking.selection import standing
 from hpsearch.store.reading.attempts import environments_of
 from hpsearch.store.reading.best import GoalColumns, best_trials, goals_of
+from hpsearch.store.reading.names import numbered
 from hpsearch.store.reading.queries import StudyHead, TrialRow, each_row, rows_of, trials_of
 from hpsearch.store.schema import ATTEMPT, REPORT, TRIAL, attempts, reports, trials
 from hpsearch.study_file.models import StudySpec
 from hpsearch.study_file.space import distributions
 
-MOST_TRIALS = 3_000
+MOST_TRIALS = 1_000
 """Of a study with more trials, about so many are chosen: the best third, and others with evenly
 spaced numbers."""
 FIRST_TRIALS = 200  # from so many trials the space of a study without a study file is read
@@ -113,7 +114,7 @@ def _chosen(connection: Connection, study: StudyHead, count: int) -> Any:
     if study.directions:
         best = best_trials(connection, study, MOST_TRIALS // 3)
         numbers |= {each.trial.number for each in best}
-    return TRIAL.number.in_(numbers)
+    return TRIAL.number.in_(numbered(numbers))
 
 
 def rows_in(frame: pd.DataFrame) -> Iterable[Any]:

@@ -7,14 +7,17 @@ value is of another kind, built so that no cast ever meets a value it cannot tak
 """
 
 import enum
+import json
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, fields
+from functools import cache
 from itertools import chain
 from typing import Any
 
 import sqlalchemy as sa
 
 from hpsearch.domain.records import Trial
-from hpsearch.store.codec import clean, decode
+from hpsearch.store.codec import clean
 from hpsearch.store.schema import (
     REPORT,
     TRIAL,
@@ -25,7 +28,6 @@ from hpsearch.store.schema import (
     reports,
     trials,
 )
-from hpsearch.study_file.types import same
 
 PARAMETER_PREFIX = "params."
 METRIC_PREFIX = "metrics."
@@ -44,6 +46,13 @@ WITH_LATEST: sa.FromClause = trials.outerjoin(
     ),
 )
 """Trials with their latest report, which is NULL where they have none."""
+
+
+def numbered(numbers: Collection[int]) -> Any:
+    """Numbers that stand in the text of a statement: databases take only so many parameters, and
+    PostgreSQL takes long over many."""
+    return sa.bindparam("numbers", list(numbers), expanding=True, literal_execute=True, unique=True)
+
 
 _FIELDS = [field for field in fields(Trial) if "shown" in field.metadata]
 
@@ -92,11 +101,14 @@ class Names:
                     return self._member(column, key)
         return None
 
-    def written_as(self, nested: Sql, value: Any) -> list[str]:
-        """The JSON of the lists or mappings in trials that are the same as a value."""
-        found = sa.select(nested).distinct().select_from(WITH_LATEST)
-        found = found.where(TRIAL.study_id == self.study_id, nested.is_not(None))
-        return [text for text in self.connection.scalars(found) if same(decode(text), value)]
+    def where(self, value: Sql, fits: Callable[[Any], bool]) -> Condition:
+        """True of the trials whose value fits, which is decided here: databases differ in it, or
+        take only so many values. Of NULL it is false."""
+        found = sa.select(TRIAL.number, value).select_from(WITH_LATEST)
+        found = found.where(TRIAL.study_id == self.study_id, value.is_not(None))
+        known = cache(fits)
+        numbers = [number for number, each in self.connection.execute(found) if known(each)]
+        return TRIAL.number.in_(numbered(numbers))
 
     def known(self) -> list[str]:
         """Every name that can be typed."""
@@ -139,16 +151,16 @@ class Names:
         return text.collate("C") if self.is_postgresql else text
 
     def _member(self, column: Sql, key: str) -> Operand:
+        kind: Sql
+        written: Sql
+        unusual: Sql
         if self.is_postgresql:
             kind = sa.func.json_typeof(sa.func.json_extract_path(column, key))
             written = sa.func.json_extract_path_text(column, key, type_=sa.Text)
             unusual = sa.func.json_extract_path_text(column, key, "$float")
             truth = sa.case((kind == "boolean", sa.case((written == "true", 1), else_=0)))
         else:
-            path = f'$."{key}"'
-            kind = sa.func.json_type(column, path)
-            written = sa.func.json_extract(column, path, type_=sa.Text)
-            unusual = sa.func.json_extract(column, f'{path}."$float"')
+            kind, written, unusual = _in_sqlite(column, key)
             truth = sa.case((kind == "true", 1), (kind == "false", 0))
         number = sa.case(
             (kind.in_(["number", "integer", "real"]), sa.cast(written, sa.Double)),
@@ -170,6 +182,23 @@ class Names:
 
 _MEMBERS = ((TRIAL.params, PARAMETER_PREFIX), (latest.c.metrics, METRIC_PREFIX))
 """The columns whose members have names."""
+
+
+def _in_sqlite(column: Sql, key: str) -> tuple[Sql, Sql, Sql]:
+    """The kind of a member, its value as text, and the name of a number that JSON does not have."""
+    if json.dumps(key, ensure_ascii=False) == f'"{key}"':
+        path = f'$."{key}"'
+        written = sa.func.json_extract(column, path, type_=sa.Text)
+        unusual = sa.func.json_extract(column, f'{path}."$float"')
+        return sa.func.json_type(column, path), written, unusual
+    # A path of SQLite cannot name it.
+    rows = sa.func.json_each(column).table_valued("key", "value", "type").alias()
+    inner = sa.case((rows.c.type == "object", sa.func.json_extract(rows.c.value, '$."$float"')))
+
+    def member(found: Sql) -> Sql:
+        return sa.select(found).where(rows.c.key == key).scalar_subquery()
+
+    return member(rows.c.type), member(sa.cast(rows.c.value, sa.Text)), member(inner)
 
 
 def _key_of(column: Sql) -> Sql:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import Connection, Select, bindparam, func, null, select
+from sqlalchemy import Connection, Select, func, null, select
 
 from hpsearch.domain.facts import Role
 from hpsearch.domain.records import ReportRecord
@@ -19,6 +19,7 @@ from hpsearch.search.ranking.no_effect import MOST as FIRST
 from hpsearch.search.ranking.no_effect import Course
 from hpsearch.search.ranking.trust import RungTrust, TrialCurve, trust
 from hpsearch.search.worth import Scoring
+from hpsearch.store.reading.names import numbered
 from hpsearch.store.reading.queries import StudyHead
 from hpsearch.store.schema import REPORT, TRIAL
 from hpsearch.study_file.levels import rung_levels
@@ -89,7 +90,7 @@ def first_courses(connection: Connection, study: StudyHead) -> list[Course]:
     if len({row.value for row in rows}) == len(rows):
         return []
     found: dict[int, dict[float, Any]] = {row.number: {} for row in rows}
-    of_these = REPORT.study_id == study.id, REPORT.trial.in_(_written(list(found)))
+    of_these = REPORT.study_id == study.id, REPORT.trial.in_(numbered(list(found)))
     facts = select(REPORT.trial, REPORT.resource, REPORT.metrics)
     for report in connection.execute(facts.where(*of_these)):
         found[report.trial][report.resource] = report.metrics or {}
@@ -114,7 +115,7 @@ def _curves(
         scores[row.trial][row.resource] = scoring.score(report)
     return [
         TrialCurve(row.number, row.state, row.rung, scores[row.number])
-        for row in connection.execute(searched.where(TRIAL.number.in_(_written(numbers))))
+        for row in connection.execute(searched.where(TRIAL.number.in_(numbered(numbers))))
         if row.number in scores
     ]
 
@@ -127,11 +128,6 @@ def _reports_from(
     metrics = REPORT.metrics if spec.constraints else null().label("metrics")
     return select(REPORT.trial, REPORT.resource, REPORT.value, metrics).where(
         REPORT.study_id == study.id,
-        REPORT.trial.in_(_written(numbers)),
+        REPORT.trial.in_(numbered(numbers)),
         REPORT.resource >= lowest,
     )
-
-
-def _written(numbers: Sequence[int]) -> Any:
-    """Numbers that stand in the text of a statement: PostgreSQL takes long over many parameters."""
-    return bindparam("numbers", list(numbers), expanding=True, literal_execute=True)

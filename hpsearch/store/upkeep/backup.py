@@ -20,6 +20,7 @@ from hpsearch.store import schema, version
 from hpsearch.store.audit.invariants import Violation, violations
 from hpsearch.store.connecting.database import Database
 from hpsearch.store.connecting.url import display, file_of, parse_url
+from hpsearch.store.store import Store
 
 COPIED = sa.Table(
     "copied",
@@ -27,8 +28,9 @@ COPIED = sa.Table(
     sa.Column("study_id", sa.Integer, primary_key=True),
     sa.Column("revision", sa.BigInteger, nullable=False),
     sa.Column("at", sa.Double, nullable=False),
+    sa.Column("original", sa.Text, nullable=False),
 )
-"""In a copy alone: the studies as they were, and when it was made."""
+"""In a copy alone: the studies as they were, when it was made, and of which file."""
 
 
 @dataclass(frozen=True)
@@ -67,7 +69,7 @@ def copy(url: sa.URL, to: Path) -> Copied:
     copied = parse_url(f"sqlite:///{to}")
     with closing(Database(copied, create=False)) as database:
         with database.transaction("write") as connection:
-            _note_revisions(connection)
+            _note_revisions(connection, file)
         with database.transaction("read") as connection:
             studies = schema.studies.c
             running = sa.select(studies.name).where(studies.state == StudyState.RUNNING)
@@ -75,11 +77,12 @@ def copy(url: sa.URL, to: Path) -> Copied:
             return Copied(_violations(connection, copied), list(names))
 
 
-def _note_revisions(connection: sa.Connection) -> None:
+def _note_revisions(connection: sa.Connection, original: Path) -> None:
     studies = schema.studies.c
     COPIED.drop(connection, checkfirst=True)  # of the copy that the original was made from
     COPIED.create(connection)
-    now = sa.select(studies.id, studies.revision, sa.literal(time.time()))
+    when, path = sa.literal(time.time()), sa.literal(str(original.resolve()))
+    now = sa.select(studies.id, studies.revision, when, path)
     connection.execute(COPIED.insert().from_select(list(COPIED.columns), now))
 
 
@@ -100,3 +103,15 @@ def unchanged_since_copied(connection: sa.Connection) -> Mapping[str, float]:
     same = (COPIED.c.study_id == studies.id) & (COPIED.c.revision == studies.revision)
     rows = connection.execute(sa.select(studies.name, COPIED.c.at).where(same))
     return dict(tuple(row) for row in rows)
+
+
+def original_of(store: Store, name: str) -> str | None:
+    """The file that a study's checkpoints belong to, where this database is a copy beside it in
+    which the study has not gone on. None of an original, and of a copy that was put in its place.
+    """
+    file = file_of(parse_url(store.url))
+    with store.reading() as connection:
+        if name not in unchanged_since_copied(connection):
+            return None
+        original: str | None = connection.scalar(sa.select(COPIED.c.original).limit(1))
+    return None if file is not None and str(file.resolve()) == original else original

@@ -8,13 +8,14 @@ A `condition`, of a study file, compares sums and products on both sides. A `whe
 name with values; with `sort` it is the language of the trial database. Nothing here knows SQL.
 """
 
-import re
 from collections.abc import Iterator
 from functools import cache
 from typing import Any, Literal
 
 from lark import Lark, Token, Tree
 from lark.exceptions import UnexpectedCharacters, UnexpectedToken
+
+from trials.descriptions.cells import number_in
 
 Start = Literal["where", "sort", "condition"]
 
@@ -55,10 +56,10 @@ def value_of(token: Token) -> float | int | str | bool:
         return token[1:-1].replace(quote * 2, quote)
     if token.type == "TRUTH":
         return token.lower() == "true"
-    is_whole = re.fullmatch(r"[+-]?[0-9]{1,19}", token) is not None
-    if is_whole and -(2**63) <= int(token) < 2**63:
-        return int(token)
-    return float(token)
+    number = number_in(token)
+    if number is None:
+        raise ValueError(f"{token} is not a number")
+    return number if -(2**63) <= number < 2**63 else float(number)
 
 
 def _excerpt(text: str, at: int) -> str:

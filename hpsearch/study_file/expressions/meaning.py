@@ -9,9 +9,9 @@ of 0.1, ``a + b + c == 1`` would otherwise hold for some orders of its terms alo
 
 from __future__ import annotations
 
-import json
 import math
 import operator
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -24,6 +24,7 @@ from pydantic import BeforeValidator, Field, GetPydanticSchema, PlainValidator, 
 from hpsearch.study_file.expressions.grammar import ExpressionError, parsed, value_of
 from hpsearch.study_file.types import Value, Written, is_number, same
 from hpsearch.study_file.validation import refusal, shown
+from trials.descriptions.cells import nested_in
 from trials.settings import nearest
 
 Values = Sequence[Any] | None
@@ -179,20 +180,13 @@ def _equal(a: Any, b: Any) -> bool:
     return same(a, b) or (is_number(a) and is_number(b) and math.isclose(a, b, rel_tol=ROUNDING))
 
 
-def nested_in(text: Any) -> Any:
-    """The list or mapping that a text is in JSON; None for anything else."""
-    if not isinstance(text, str) or text.strip()[:1] not in ("[", "{"):
-        return None
-    try:
-        return json.loads(text)
-    except (ValueError, RecursionError):
-        return None
-
-
 def equals_of(number: float) -> tuple[float, float]:
     """The smallest and the largest number that count as equal to one."""
+    if math.isinf(number):
+        return number, number
+    largest = sys.float_info.max
     ends = number * (1 - ROUNDING), number / (1 - ROUNDING)
-    return min(ends), max(ends)
+    return max(min(ends), -largest), min(max(ends), largest)
 
 
 def _is_ordered(sign: str, a: Any, b: Any) -> bool:

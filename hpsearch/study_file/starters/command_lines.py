@@ -11,6 +11,7 @@ from pathlib import Path
 from hpsearch.errors import UserError
 from hpsearch.study_file.starters.starters import quoted
 from trials.contract import Unit
+from trials.descriptions.cells import number_in
 from trials.descriptions.command_line import BUDGET, FOLDER, GIVEN, RESUME, SEED
 
 _COUNTS = {
@@ -43,7 +44,8 @@ _ASSIGNED = re.compile(r"((?:--?|\+)?([A-Za-z][\w.-]*)=)(.*)", re.DOTALL)
 _PROGRAM = re.compile(r".*\.py")
 _ENDING = re.compile(r"\.[A-Za-z]\w*")
 _SAFE = re.compile(r"[\w@%+=:,./{}-]+")
-_WHOLE = re.compile(r"\d{1,9}")
+MOST_WHOLE = 10**9
+"""Larger numbers are not searched as whole ones."""
 
 Text = str
 """YAML."""
@@ -214,13 +216,10 @@ def _whole_range(name: str, value: int) -> Text | None:
 
 def _read(text: str) -> float | None:
     """The number that a word is; None for any other word."""
-    if _WHOLE.fullmatch(text):
-        return int(text)
-    try:
-        value = float(text)
-    except ValueError:
+    number = number_in(text)
+    if number is None or not math.isfinite(number):
         return None
-    return value if math.isfinite(value) and "_" not in text else None
+    return number if abs(number) < MOST_WHOLE else float(number)
 
 
 def _number(value: float) -> str:

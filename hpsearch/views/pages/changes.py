@@ -2,7 +2,7 @@
 
 import asyncio
 import hmac
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from contextlib import closing
 
 from starlette.concurrency import run_in_threadpool
@@ -17,7 +17,16 @@ from hpsearch.running.study_run.requests import place
 from hpsearch.store.reading.queries import StudyHead, study_of_id
 from hpsearch.store.store import Store
 from hpsearch.study_file.space import contains
-from hpsearch.views.pages.pages import Form, Pages, limits_of, number_in, params_of
+from hpsearch.views.pages.pages import (
+    LIMITS,
+    PARAMETER,
+    Form,
+    Pages,
+    limits_of,
+    number_in,
+    params_of,
+)
+from trials.settings import nearest
 
 MOST_BYTES = 1 << 20
 """The largest form."""
@@ -89,6 +98,7 @@ class ChangeForms:
 
 def stop_study(store: Store, request: Request, study: StudyHead, form: Form) -> None:
     """Ask the driver of a study to save everything and to end."""
+    _refuse_unknown(form, ())
     if study.driver is None:
         raise UserError(f"nobody drives study {study.name}: there is nothing to stop")
     store.request_stop(study.name, _origin(request))
@@ -96,6 +106,7 @@ def stop_study(store: Store, request: Request, study: StudyHead, form: Form) -> 
 
 def raise_budget(store: Store, request: Request, study: StudyHead, form: Form) -> int:
     """Ask for higher limits."""
+    _refuse_unknown(form, LIMITS)
     limits = limits_of(form)
     if not limits:
         raise UserError("no limit is given")
@@ -105,6 +116,7 @@ def raise_budget(store: Store, request: Request, study: StudyHead, form: Form) -
 def propose(store: Store, request: Request, study: StudyHead, form: Form) -> int:
     """Ask for a configuration, to be tried next."""
     spec = spec_of(store.find_study(study.name))
+    _refuse_unknown(form, [*(PARAMETER + name for name in spec.space), "why", "like"])
     params = params_of(spec, form)
     if not params:
         raise UserError("no parameter is given")
@@ -117,8 +129,15 @@ def propose(store: Store, request: Request, study: StudyHead, form: Form) -> int
 
 def stop_trial(store: Store, request: Request, study: StudyHead, form: Form) -> int:
     """Ask for the end of one trial."""
+    _refuse_unknown(form, ())
     content = {"trial": request.path_params["trial"]}
     return place(store, study.name, RequestKind.STOP, content, _origin(request))[0]
+
+
+def _refuse_unknown(form: Form, known: Iterable[str]) -> None:
+    for name in form.keys() - {*known}:
+        hint = nearest(name, known)
+        raise UserError(f"the form has a field {name[:60]!r} that is not known", hint)
 
 
 def _origin(request: Request) -> str:

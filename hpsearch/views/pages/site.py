@@ -1,6 +1,7 @@
 """The dashboard as an application: the addresses of its pages, and the pages of errors."""
 
 import secrets
+from typing import Any
 
 from starlette.applications import Starlette
 from starlette.convertors import IntegerConvertor, register_url_convertor
@@ -9,6 +10,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
+from starlette.types import Receive, Scope, Send
 
 from hpsearch.errors import HpsearchError, StoreBusy, StudyHeld, StudyNotFound, Unreachable
 from hpsearch.store.store import Store
@@ -16,6 +18,7 @@ from hpsearch.views.pages import changes
 from hpsearch.views.pages.changes import ChangeForms
 from hpsearch.views.pages.pages import Pages
 from hpsearch.views.pages.rendering import html
+from trials.settings import nearest
 
 PATIENCE_S = 5.0
 """Seconds that a change waits for other writers of the database."""
@@ -36,6 +39,30 @@ class _Id(IntegerConvertor):
 register_url_convertor("id", _Id())
 
 
+class _Page(Route):
+    """A page that refuses what it does not read in an address: a filter under another name would
+    select nothing. `many` may be given several times."""
+
+    def __init__(self, path: str, endpoint: Any, *once: str, many: str | None = None) -> None:
+        super().__init__(path, endpoint)
+        self._once = {*once, "token"}  # an old one of the gate's
+        self._many = many
+
+    async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request. Raises HTTPException for one that has another field."""
+        names = [name for name, _ in Request(scope).query_params.multi_items()]
+        for name in names:
+            if name == self._many:
+                continue
+            if name not in self._once:
+                known = self._once - {"token"} | ({self._many} if self._many else set())
+                hint = nearest(name, known) if known else "it takes none"
+                raise HTTPException(400, f"this page takes no {name[:60]!r} in its address: {hint}")
+            if names.count(name) > 1:
+                raise HTTPException(400, f"the address has {name} twice")
+        await super().handle(scope, receive, send)
+
+
 def site_of(store: Store, *, allow_changes: bool, patience_s: float = PATIENCE_S) -> Starlette:
     """The application; with `allow_changes`, its pages have forms that change studies, and a change
     waits so long for other writers of the database. The gate, not the application, refuses
@@ -45,15 +72,15 @@ def site_of(store: Store, *, allow_changes: bool, patience_s: float = PATIENCE_S
     study = "/studies/{study:id}"
     trial = f"{study}/trials/{{trial:id}}"
     routes = [
-        Route("/", pages.all),
-        Route(study, pages.study),
-        Route(f"{study}/revision", pages.revision),
-        Route(f"{study}/now", pages.now),
-        Route(f"{study}/report", pages.report),
-        Route(f"{study}/trials", pages.listing),
-        Route(f"{study}/compare", pages.compare),
-        Route(trial, pages.trial),
-        Route(f"{trial}/now", pages.trial_now),
+        _Page("/", pages.all),
+        _Page(study, pages.study, "asked"),
+        _Page(f"{study}/revision", pages.revision),
+        _Page(f"{study}/now", pages.now),
+        _Page(f"{study}/report", pages.report, "details"),
+        _Page(f"{study}/trials", pages.listing, "where", "sort", "page"),
+        _Page(f"{study}/compare", pages.compare, many="trial"),
+        _Page(trial, pages.trial),
+        _Page(f"{trial}/now", pages.trial_now),
         Mount("/files", StaticFiles(packages=STATIC)),
     ]
     if form_token is not None:

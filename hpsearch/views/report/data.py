@@ -295,14 +295,17 @@ def _shares(standing: pd.Series, params: pd.DataFrame) -> pd.Series:
     from sklearn.ensemble import RandomForestRegressor
 
     encoded = params.apply(_codes)
-    forest = RandomForestRegressor(TREES, random_state=0).fit(encoded, standing)
+    # Squares of very large or small numbers would not be floats.
+    middle = standing.max() / 2 + standing.min() / 2
+    halves = standing / 2 - middle / 2
+    forest = RandomForestRegressor(TREES, random_state=0).fit(encoded, halves / halves.abs().max())
     shares = pd.Series(forest.feature_importances_, index=params.columns)
     return shares.sort_values(ascending=False, kind="stable")
 
 
 def _codes(values: pd.Series) -> pd.Series:
-    """Numbers as they are, and the places of categories: trees only compare."""
+    """The places of numbers and categories among others: trees only compare, in float32."""
     if all(map(is_number, values)):
-        return values.astype(float)
+        return values.astype(float).rank(method="dense")
     codes, _ = pd.factorize(values.map(cell), sort=True)
     return pd.Series(codes, index=values.index)

@@ -399,7 +399,9 @@ def test_mistakes_are_told_before_anything_is_written(sqlite_url):
         before = study._session.store.revision(study._session.study_id)
         for resource, metrics, why in (
             (0, {"loss": 1.0}, "must rise"),
-            (math.nan, {"loss": 1.0}, "must rise"),
+            (math.nan, {"loss": 1.0}, "resource nan is not finite"),
+            (math.inf, {"loss": 1.0}, "resource inf is not finite"),
+            (1e300, {"loss": 1.0}, r"resource 1e\+300 is above"),
             ("1", {"loss": 1.0}, "^resource must be a number, not '1'"),
             (1, {"accuracy": 1.0}, "has no loss; it has accuracy"),
             (1, {"loss": "0.5"}, "^metric 'loss' must be a number, not '0.5'"),

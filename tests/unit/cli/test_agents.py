@@ -92,6 +92,43 @@ def test_mistakes_are_answered_with_what_to_do(flowers, sqlite_url):
     assert "propose" in change  # there is no such tool without --allow-changes
 
 
+def test_a_tool_takes_no_other_arguments_and_no_other_types(flowers, sqlite_url):
+    wrong = {
+        ("trials", "filter", "number < 2"): "no argument 'filter'; known are",
+        ("trials", "wher", "number < 2"): "did you mean where?",
+        ("trials", "limit", True): "valid integer",
+        ("trials", "limit", "3"): "valid integer",
+        ("trial", "number", True): "valid integer",
+        ("trial", "number", 1.5): "valid integer",
+        ("best", "top", True): "valid integer",
+        ("compare", "numbers", (True, 0)): "valid integer",
+        ("report", "trial", 1): "no argument 'trial'",
+        ("studies", "name", "x"): "no argument 'name'",
+        ("stop_trial", "number", False): "valid integer",
+        ("propose", "parameters", "{}"): "did you mean params?",
+    }
+
+    async def fail(client):
+        tools = (await client.list_tools()).tools
+        assert all(tool.input_schema["additionalProperties"] is False for tool in tools)
+        usual = {
+            "trial": {"number": 0},
+            "compare": {"numbers": [0, 1]},
+            "stop_trial": {"number": 0},
+        }
+        usual["propose"] = {"params": {}, "why": "x"}
+        answers = []
+        for tool, name, value in wrong:
+            study = {} if tool == "studies" else {"study": "flowers"}
+            given = {**study, **usual.get(tool, {}), name: value}
+            answers.append(await client.call_tool(tool, given))
+        return answers
+
+    answers = map(complaint, served(sqlite_url, fail, "--allow-changes"))
+    for (call, why), answer in zip(wrong.items(), answers, strict=True):
+        assert why in answer, call
+
+
 ODD = (
     *(None, -1, 2**63, 10**30, 1.5, float("nan"), "", "²", "\0", "(" * 5000, [0] * 30_000),
     *([0, 10**30], {"lr": 10**400}, {f"p{n}": n for n in range(2000)}),

@@ -11,14 +11,14 @@ import csv
 import io
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from trials.contract import ProgramFailed
+from trials.descriptions.cells import number_in
 from trials.descriptions.report_pattern import LIMIT_S, RESOURCE, ReportPattern, visible
-from trials.running.reported import MOST_RESOURCE, metric_name, number_of
+from trials.running.reported import metric_name, number_of, resource_of
 from trials.tasks.command.output import Output
 from trials.tasks.command.program import Source
 
@@ -227,9 +227,9 @@ class CsvRows:
             return
         numbers = {}
         for name, cell in zip(self._columns, cells, strict=False):
-            with suppress(ValueError):
-                if "_" not in cell:  # which Python's own numbers may have
-                    numbers[name] = float(cell)
+            number = number_in(cell)
+            if number is not None:
+                numbers[name] = float(number)
         if numbers.keys() >= set(self._needed):
             yield _report(numbers, self._resource, ",".join(cells))
 
@@ -280,7 +280,12 @@ def _report(found: Mapping[str, Any], resource: str, line: str) -> ReportLine:
     except ValueError as error:
         raise ProgramFailed(f"the report {line[:LETTERS]} is wrong: {error}") from None
     reached = metrics.pop(key) + float(resource.endswith(FROM_0))
-    if not 0 < reached <= MOST_RESOURCE or isinstance(found[key], bool):
+    try:
+        resource_of(found[key])
+        resource_of(reached)
+    except ValueError as error:
+        raise ProgramFailed(f"the report {line[:LETTERS]} is wrong: {error}") from None
+    if reached <= 0:
         what = f"the report {line[:LETTERS]} has a {key} of {found[key]}"
         hint = f"; if it counts from 0, write {key}{FROM_0} in the study file"
         must = "it must say how far the trial has trained, above 0"

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from trials.contract import Problem
+from trials.descriptions.cells import number_in
 
 FIRST = 5
 """Rows or classes that a problem names."""
@@ -74,10 +75,8 @@ def folded(name: str) -> str:
         for letter in plain
         if not letter.isspace() and letter != "_" and unicodedata.category(letter) != "Cf"
     )
-    try:
-        return f"{float(shown):.15g}"
-    except ValueError:
-        return shown
+    number = number_in(shown)
+    return shown if number is None else f"{float(number):.15g}"
 
 
 def problems_with(labels: Iterable[str | None], where: str) -> list[Problem]:

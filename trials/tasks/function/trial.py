@@ -12,7 +12,7 @@ from trials.checkpoints.disk import drafts
 from trials.checkpoints.folders import is_url
 from trials.checkpoints.manifests import Label
 from trials.contract import Goal, Item, Note, Question, Report, Setup, TrialStopped
-from trials.running.reported import MOST_RESOURCE, Stopwatch, numbers_of, resource_of
+from trials.running.reported import Stopwatch, numbers_of, resource_of
 from trials.settings import in_full
 from trials.tasks.function.report_history import ReportHistory
 
@@ -94,9 +94,6 @@ class FunctionCall:
         if not reached > self._resource:
             what = f"after {in_full(self._resource)}: the resource must rise"
             raise ValueError(f"trial.report({resource}) {what}")
-        if reached > MOST_RESOURCE:
-            what = "the resource must say how far the trial has trained"
-            raise ValueError(f"trial.report({resource}): {what}")
         values = numbers_of(metrics)
         saved = best = None
         if self._draft is not None:

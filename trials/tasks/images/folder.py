@@ -139,7 +139,11 @@ def _coloured(image: Picture, opened: Picture) -> Picture:
     if image.mode.startswith(("I", "F")):
         brightness = np.asarray(image, dtype=np.float64)
         shares = brightness / _full_brightness(brightness, opened)
+        shares[brightness == image.info.get("transparency")] = 1.0
         return Image.fromarray((shares * 255).round().astype(np.uint8)).convert("RGB")
+    key = image.info.get("transparency")
+    if isinstance(key, tuple) and max(key) > 255:  # of 16 bits, of which 8 are read
+        image.info["transparency"] = tuple(part >> 8 for part in key)
     if not image.has_transparency_data:
         return image.convert("RGB")
     if image.mode == "La":

@@ -13,6 +13,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from trials.contract import TaskError
+from trials.descriptions.cells import number_in
 from trials.descriptions.tabular import CLASSIFICATION, REGRESSION
 from trials.tasks.datasets import tables
 from trials.tasks.datasets.data_set import DataSpec
@@ -161,7 +162,8 @@ def numbers_in(table: pd.DataFrame, column: str) -> tuple[Floats, list[int]]:
 
 
 def _numbers(texts: pd.Series) -> pd.Series:
-    numbers = pd.to_numeric(texts, errors="coerce")
+    found = [math.nan if text is None else number_in(text) for text in texts]
+    numbers = pd.Series(found, texts.index, dtype=np.float64)
     return numbers.where(numbers.abs() <= tables.LARGEST)
 
 

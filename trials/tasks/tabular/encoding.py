@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from trials.descriptions.cells import number_in
 from trials.descriptions.tabular import REGRESSION
 from trials.tasks.datasets import labels, tables
 from trials.tasks.datasets.remarks import usual_range, within
@@ -170,8 +171,5 @@ def _by_value(text: str) -> str:
     plain = text.strip()
     if plain.lower() in ("true", "false"):
         return plain.lower()
-    try:
-        number = float(plain)
-    except ValueError:
-        return text
-    return f"{number:.15g}" if abs(number) < EXACT else text
+    number = number_in(plain)
+    return text if number is None or not abs(number) < EXACT else f"{float(number):.15g}"

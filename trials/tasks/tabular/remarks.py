@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 import pandas as pd
 
+from trials.descriptions.cells import number_in
 from trials.descriptions.tabular import CLASSIFICATION
 from trials.tasks.datasets import remarks, tables
 from trials.tasks.datasets.labels import alike, grouped, listed, quoted
@@ -174,8 +175,9 @@ def _form(texts: Sequence[str]) -> str | None:
     if dates >= needed:
         return f"; they look like dates ({quoted(texts[0])}): write them as numbers, such as a year"
     found = [match for text in short if (match := WRITTEN_NUMBER.fullmatch(text.strip()))]
-    if len(found) >= needed and len({match[1] for match in found}) == 1:
-        return f"; they look like numbers ({quoted(texts[0])}): write them plainly, as 1234.5"
+    odd = [match[0] for match in found if number_in(match[0]) is None]
+    if odd and len(found) >= needed and len({match[1] for match in found}) == 1:
+        return f"; they look like numbers ({quoted(odd[0])}): write them plainly, as 1234.5"
     return None
 
 

@@ -13,6 +13,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from trials.contract import Problem
+from trials.descriptions.cells import number_in
 from trials.descriptions.text import CLASS, LABELS, NUMBER
 from trials.tasks.datasets import labels, remarks, tables
 from trials.tasks.huggingface.text_base import TextSpec
@@ -226,8 +227,5 @@ class OneNumber(TextTarget):
 
 
 def _number(text: str) -> float | None:
-    try:
-        number = float(text)
-    except ValueError:
-        return None
-    return number if abs(number) <= tables.LARGEST else None
+    number = number_in(text)
+    return None if number is None or not abs(number) <= tables.LARGEST else float(number)

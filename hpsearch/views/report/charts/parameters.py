@@ -26,7 +26,7 @@ from hpsearch.views.report.data import (
 if TYPE_CHECKING:
     import plotly.graph_objects as go
 
-MOST_LINES, MOST_POINTS = 120, 1_200
+MOST_LINES, MOST_POINTS = 120, 500
 MOST_AXES, MOST_SLICES = 10, 12
 COLUMNS = 3
 """Slices beside each other."""
@@ -174,7 +174,9 @@ def _numeric_axis(values: pd.Series, *, log: bool = False) -> _Axis:
     bottom, top = style.brief(low), style.brief(high)
     if log:
         values, low, high = np.log10(values), np.log10(low), np.log10(high)
-    heights = values * 0 + 0.5 if low == high else (values - low) / (high - low)
+    most = max(abs(low), abs(high)) * 2 or 1.0  # differences of the largest floats are none
+    width = high / most - low / most
+    heights = (values / most - low / most) / width if width > 0 else values * 0 + 0.5
     return _Axis(heights.to_numpy(float), bottom, top)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -104,7 +105,7 @@ def ticks(values: Any) -> dict[str, Any]:
     known = np.asarray(values, float)
     known = known[np.isfinite(known)]
     is_whole = len(known) > 0 and bool((known == known.round()).all())
-    if is_whole and known.max() - known.min() <= MOST_WHOLE:
+    if is_whole and known.max() <= known.min() + MOST_WHOLE:
         return {"dtick": 1}
     return {"nticks": 6}
 
@@ -123,6 +124,9 @@ def value_range(values: Any, *, maximize: bool) -> list[float] | None:
     known = np.sort(known[np.isfinite(known)])
     if len(known) < FEWEST_VALUES:
         return None
+    # A share of the largest number: widths of very large numbers would not be floats.
+    most = max(abs(known[0]), abs(known[-1])) or 1.0
+    known = known / most / 4
     low, high = np.quantile(known, [0.04, 0.96])
     width = high - low
     begin, end = known[0], known[-1]
@@ -133,7 +137,7 @@ def value_range(values: Any, *, maximize: bool) -> list[float] | None:
     if width <= 0 or (begin == known[0] and end == known[-1]):
         return None
     margin = 0.05 * (end - begin)
-    return [float(begin - margin), float(end + margin)]
+    return [float(begin - margin) * most * 4, float(end + margin) * most * 4]
 
 
 def outside(limits: list[float] | None) -> str | None:
@@ -145,7 +149,8 @@ def outside(limits: list[float] | None) -> str | None:
 
 def brief(value: float) -> str:
     """A number beside an axis."""
-    return number(float(f"{value:.3g}"))
+    short = float(f"{value:.3g}")
+    return number(short if math.isfinite(short) else value)
 
 
 @dataclass(frozen=True, slots=True)

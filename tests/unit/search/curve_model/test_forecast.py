@@ -213,3 +213,11 @@ def test_the_chance_to_win_is_greater_the_more_is_expected():
     good, bad = outlook.chances([near_best, far_off], leader)
     assert 0.0 <= bad < good <= 1.0
     assert outlook.chances([leader], leader) == [0.5]
+
+
+@pytest.mark.parametrize(("low", "middle"), [(-1.7e308, 1.7e308), (0.0, 1e-300), (1.0, 3.0)])
+def test_a_warp_is_undone_over_all_floats(low, middle):
+    warp = Warp(low, middle)
+    values = np.array([low, middle])
+    found = warp.undone(warp(values))
+    assert found == pytest.approx(values, rel=1e-9, abs=1e-12)

@@ -36,6 +36,14 @@ def test_the_chance_of_being_better_is_that_of_a_t_test():
     )  # scipy.stats.ttest_ind, one-sided
 
 
+def test_runs_may_be_as_far_apart_as_floats():
+    repeats = Repeats({0: [1.7e308, 1.7e308, -1.7e308], 1: [-1.7e308, -1.7e308]}, "minimize")
+    assert repeats.first == 1
+    assert repeats.deviation is not None
+    assert math.isfinite(repeats.deviation)
+    assert 0.5 < repeats.chance(1, 0) <= 1
+
+
 @given(
     st.dictionaries(
         st.integers(0, 9),

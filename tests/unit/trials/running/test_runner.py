@@ -70,6 +70,17 @@ def test_failures_are_told_apart(error, kind, text):
     assert "Traceback (most recent call last)" in failure.details
 
 
+def test_batches_that_run_out_are_told_as_what_they_are():
+    def run_of_a_function():
+        yield next(iter([]))
+
+    with pytest.raises(RuntimeError) as caught:
+        next(run_of_a_function())
+    failure = failure_of(caught.value)
+    assert failure.text == "StopIteration"
+    assert "yield next(iter([]))" in failure.details
+
+
 def test_more_memory_than_there_is_is_told_as_that():
     with pytest.raises(RuntimeError) as caught:
         torch.empty(2**60)

@@ -1,6 +1,7 @@
 """The pages of the dashboard, on a real database: what they show, and what their forms ask for."""
 
 import gc
+import html
 import re
 from collections.abc import Iterator
 from contextlib import closing
@@ -173,6 +174,23 @@ def test_what_is_not_there_is_said_on_a_page(path, code, said, reading, sqlite_u
     assert '<a href="/">' in answer.text
 
 
+@pytest.mark.parametrize(
+    ("path", "said"),
+    [
+        ("/studies/1/trials?filter=number+%3C+1", "takes no 'filter' in its address"),
+        ("/studies/1/trials?wher=number+%3C+1", "did you mean where?"),
+        ("/studies/1/trials?where=number+%3C+1&where=number+%3E+1", "has where twice"),
+        ("/studies/1/compare?trial=0&trial=3&metric=loss", "takes no 'metric'"),
+        ("/studies/1?detail", "takes no 'detail'"),
+        ("/?study=1", "it takes none"),
+    ],
+)
+def test_a_field_that_a_page_does_not_read_is_refused(path, said, reading, sqlite_url):
+    ordinary(sqlite_url)
+    answer = reading.get(path)
+    assert (answer.status_code, html.unescape(answer.text).count(said)) == (400, 1)
+
+
 def test_many_trials_come_in_pages(reading, sqlite_url):
     with closing(Store.open(sqlite_url)) as store:
         study = store.create_study(StudyRecord(0, "long", "", ("maximize",)))
@@ -240,7 +258,9 @@ def test_a_clone_begins_with_the_settings_of_its_trial(changing):
         ("propose", {"parameter:learning_rate": "7"}, "learning_rate"),
         ("propose", {"parameter:learning_rate": "<i>"}, "must be a number"),
         ("propose", {"parameter:optimizer": "adamx"}, "optimizer"),
+        ("propose", {"parameter:layer": "2"}, "did you mean parameter:layers?"),
         ("budget", {}, "no limit is given"),
+        ("budget", {"trial": "20"}, "did you mean trials?"),
         ("stop", {}, "nobody drives study flowers"),
     ],
 )

@@ -8,11 +8,13 @@ from typing import Any
 
 import pytest
 
+import hpsearch
 from hpsearch.domain.facts import ErrorKind
 from hpsearch.domain.lifecycle import State
 from hpsearch.domain.records import StudyState, Trial
 from hpsearch.store.reading.queries import find_study
 from hpsearch.store.store import Store
+from hpsearch.views.report.charts.parameters import configurations
 from hpsearch.views.report.data import ReportData, report_data
 from hpsearch.views.report.page import html_report, markdown_report, page
 from hpsearch.views.words import how_sure
@@ -53,6 +55,34 @@ def texts(data: ReportData) -> str:
 
 def keys(data: ReportData) -> list[str]:
     return [section.key for section in page(data).sections]
+
+
+@pytest.mark.parametrize(
+    "clip",
+    [
+        {"type": "categorical", "choices": [1.0, 10.0, 1e300, 5e-324]},
+        {"type": "float", "low": -1e100, "high": 1e100},
+        {"type": "float", "low": 1e-300, "high": 1e100, "log": True},
+    ],
+)
+@pytest.mark.parametrize("largest", [1e-310, 1e40, 1.79e308])
+@pytest.mark.filterwarnings("error")
+def test_parameters_and_values_may_be_as_large_and_as_small_as_floats(sqlite_url, clip, largest):
+    spec = {
+        "study": "wide",
+        "space": {"clip": clip, "x": {"type": "float", "low": -1.0, "high": 1.0}},
+        "objective": {"metric": "loss", "direction": "minimize"},
+        "budget": {"trials": 24, "per_trial": {"epochs": 1}},
+        "search": {"sampler": "random", "pruner": "none"},
+    }
+    with hpsearch.create(sqlite_url, spec) as study:
+        while asked := study.ask():
+            study.tell(asked, asked.params["x"] * largest)
+    with closing(Store.open(sqlite_url, create=False)) as store, store.reading() as connection:
+        data = report_data(connection, find_study(connection, "wide"), BEGAN)
+    assert "Infinity" not in html_report(data)
+    found = configurations(data, data.goal).importances.frame.set_index("parameter")
+    assert found.importance["x"] > 0.6
 
 
 def test_a_confirmed_winner_is_told_with_its_interval_and_what_trains_it(report_on):

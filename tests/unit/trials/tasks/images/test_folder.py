@@ -1,5 +1,8 @@
 """Images of a folder: which files are read, and the colours of every kind of file."""
 
+import struct
+import zlib
+
 import numpy as np
 import pytest
 from PIL import Image, ImageCms, ImageOps
@@ -107,7 +110,26 @@ def with_colour_key(path):
     return saved(path / "a.png", image, transparency=9)
 
 
+def written_png(path, kind, key):
+    """Black, and a brightness or colour of 16 bits that is transparent: Pillow cannot write it."""
+
+    def chunk(name, content):
+        checked = name + content
+        return struct.pack(">I", len(content)) + checked + struct.pack(">I", zlib.crc32(checked))
+
+    head = struct.pack(">IIBBBBB", 4, 1, 16, kind, 0, 0, 0)
+    row = zlib.compress(b"\0" + np.array([*[0] * 2 * len(key), *key, *key], dtype=">u2").tobytes())
+    parts = [(b"IHDR", head), (b"tRNS", np.array(key, dtype=">u2").tobytes()), (b"IDAT", row)]
+    file = path / "a.png"
+    file.write_bytes(
+        b"\x89PNG\r\n\x1a\n" + b"".join(chunk(*part) for part in [*parts, (b"IEND", b"")])
+    )
+    return file
+
+
 SEE_THROUGH = {
+    "a brightness of 16 bits": lambda path: written_png(path, 0, [30_000]),
+    "a colour of 16 bits": lambda path: written_png(path, 2, [30_000, 9, 9]),
     "LA": lambda path: saved(path / "a.png", see_through("LA")),
     "RGBA": lambda path: saved(path / "a.png", see_through("RGBA")),
     "WebP": lambda path: saved(path / "a.webp", see_through("RGBA"), lossless=True),

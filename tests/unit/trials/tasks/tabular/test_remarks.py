@@ -138,6 +138,16 @@ def test_what_is_stated_is_obvious(tmp_path):
     assert found.startswith("columns: 1 of numbers (size), 2 of classes (zip, key), 2 left out")
 
 
+@pytest.mark.parametrize("label", ["{}.0", "{}", "+{}", "{}e0", "-{}.50"])
+def test_labels_that_are_plain_numbers_need_no_remark(tmp_path, label):
+    labels = every(lambda row: label.format(draws[row] % 2))
+    frame(state=labels).to_csv(tmp_path / "train.csv", index=False)
+    part = {"kind": "tabular", "train": "train.csv", "validation": 0.25, "target": "state"}
+    found: list[str] = []
+    assert tasks.inspect(part, tmp_path, found.append) == []
+    assert not [each for each in found if "plainly" in each]
+
+
 def test_a_target_that_looks_like_numbers_is_named(tmp_path):
     table = frame(cost=every(lambda row: f"{draws[row]},5"))
     table.to_csv(tmp_path / "train.csv", index=False, sep=";")
