@@ -2,6 +2,10 @@
 
 import sys
 
+from hpsearch.running.executors.cluster import callers_folder
+
+callers_folder.look_in_last()  # before anything else is imported
+
 from hpsearch.cli import interrupts
 
 
