@@ -141,6 +141,14 @@ def file_of(kind: str, base: Path) -> Path:
     return file
 
 
+def remarks(kind: str, base: Path) -> list[str]:
+    """Sentences on what the module of a function imports that may not be what it means."""
+    file = own.file_in(base, kind.partition(":")[0])
+    shadowed = [] if file is None else own.shadowed(file, base)
+    found = "finds the installed module, not the one beside it: rename that one if it is meant"
+    return [f"{file}: import {name} {found}" for name in shadowed]
+
+
 def _whole_file(file: Path) -> Function:
     def train(params: Mapping[str, Any], trial: FunctionTrial) -> None:
         with _as_script(str(file), trial):
