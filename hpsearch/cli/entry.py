@@ -4,9 +4,9 @@ import sys
 
 from hpsearch.running.executors.cluster import callers_folder
 
-callers_folder.look_in_last()  # before anything else is imported
+callers_folder.look_in_last()
 
-from hpsearch.cli import interrupts
+from hpsearch.cli import interrupts  # noqa: E402 - not from the caller's folder
 
 
 def main() -> None:

@@ -11,9 +11,9 @@ from hpsearch.running.reproduction import (
     Comparison,
     RecordedTraining,
     Repeated,
-    changes,
     recorded_training,
 )
+from hpsearch.store.reading.attempts import changes
 from hpsearch.store.reading.queries import TrialDetail, TrialRow
 from trials.contract import Report
 

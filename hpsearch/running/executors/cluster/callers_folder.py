@@ -5,6 +5,7 @@ import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 SAFE = "PYTHONSAFEPATH"
 PLACES = "PYTHONPATH"
@@ -50,6 +51,6 @@ def look_in_last() -> None:
 
 def _is_current(folder: str) -> bool:
     try:
-        return os.path.samefile(folder or os.curdir, os.curdir)
+        return Path(folder).samefile(Path())
     except OSError:  # it is not there
         return False

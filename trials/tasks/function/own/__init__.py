@@ -11,13 +11,14 @@ import importlib
 import os
 import sys
 from importlib.util import find_spec
+from itertools import accumulate
 from pathlib import Path
 from types import ModuleType
 
 from trials.script import importing
 
 FOLDER = "TRIALS_OWN_FOLDER"
-__path__: list[str] = list(filter(None, [os.environ.get(FOLDER)]))
+__path__ = list(filter(None, [os.environ.get(FOLDER)]))
 
 _names: dict[str, str] = {}
 """By the name of a module in a study file: the name that it has here."""
@@ -74,14 +75,38 @@ def is_installed(name: str, base: Path) -> bool:
 def shadowed(file: Path, base: Path) -> list[str]:
     """The modules in `base`, by their names, that a file of it imports by a name that finds
     something installed."""
+    tops = {each.partition(".")[0] for each in _imports(file)}
+    return sorted(each for each in tops if file_in(base, each) and is_installed(each, base))
+
+
+def imported(file: Path, base: Path) -> list[Path]:
+    """The files that a file imports from its folder or from `base`, and that these import."""
+    found: dict[Path, None] = {}
+    ahead = [file]
+    while ahead:
+        path = ahead.pop()
+        places = {path.parent, file.parent, base}
+        named = [file_in(place, name) for name in _imports(path) for place in sorted(places)]
+        new = [each for each in named if each is not None and each not in (*found, file)]
+        found.update(dict.fromkeys(new))
+        ahead += new
+    return sorted(found)
+
+
+def _imports(file: Path) -> set[str]:
+    """The names of the modules that a file imports, and of what it imports from them, which may be
+    modules, too."""
     try:
         tree = ast.parse(file.read_bytes())
     except (OSError, SyntaxError, ValueError):
-        return []
-    names = set()
+        return set()
+    names: set[str] = set()
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
-            names.update(each.name.partition(".")[0] for each in node.names)
-        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
-            names.add(node.module.partition(".")[0])
-    return sorted(each for each in names if file_in(base, each) and is_installed(each, base))
+            names.update(each.name for each in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            module = node.module or ""
+            names.update(f"{module}.{each.name}".strip(".") for each in node.names)
+            names.add(module)
+    packages = {parent for name in names for parent in accumulate(name.split("."), "{}.{}".format)}
+    return packages - {""}

@@ -44,9 +44,7 @@ def test_files_beside_a_function_are_not_run_in_place_of_what_is_installed(tmp_p
     assert [each.partition(": import ")[2].split()[0] for each in remarks] == ["colorsys", "torch"]
 
 
-@pytest.mark.parametrize(
-    "text", ["from trials import made_here\n", "import trials.made_here\n"]
-)
+@pytest.mark.parametrize("text", ["from trials import made_here\n", "import trials.made_here\n"])
 def test_an_import_of_a_file_that_cannot_be_found_under_its_name_names_it(tmp_path, module, text):
     (tmp_path / "trials.py").write_text("made_here = 1\n")
     said = problem_of("their_training:train", module(text))
