@@ -67,8 +67,7 @@ def inspect(
 
     Args:
         base: As for `load`.
-        remark: Takes sentences on data and modules that can be used and may not be what their owner
-            believes.
+        remark: Takes sentences on data that can be used and may not be what its owner believes.
     """
     if task.get("kind") == ASK.kind:
         return ASK.problems_with(task)
@@ -77,11 +76,6 @@ def inspect(
     except TaskError as error:
         return error.problems
     if task["kind"] not in BUILT_IN:
-        from trials.tasks.function.function_task import remarks
-
-        for each in remarks(task["kind"], Path.cwd() if base is None else base):
-            if remark is not None:
-                remark(each)
         return []
     from trials.tasks.workloads.trained_task import TrainedTask
 

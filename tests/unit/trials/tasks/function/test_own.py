@@ -7,6 +7,7 @@ import pytest
 
 from support.running.function_runs import problem_of, reports_of, setup_in
 from trials import tasks
+from trials.tasks.function.function_task import remarks
 
 TRAIN = """
 import multiprocessing
@@ -39,9 +40,9 @@ def test_files_beside_a_function_are_not_run_in_place_of_what_is_installed(tmp_p
     for name in ("colorsys", "torch", "this"):
         (tmp_path / f"{name}.py").write_text("raise SystemExit('the file of the user was run')")
     base = module("import colorsys, torch\ndef train(params, trial): trial.report(1, {'a': 1})\n")
-    remarks = []
-    assert tasks.inspect({"kind": "their_training:train"}, base, remarks.append) == []
-    assert [each.partition(": import ")[2].split()[0] for each in remarks] == ["colorsys", "torch"]
+    assert tasks.inspect({"kind": "their_training:train"}, base) == []
+    said = remarks("their_training:train", base)
+    assert [each.partition(": import ")[2].split()[0] for each in said] == ["colorsys", "torch"]
 
 
 @pytest.mark.parametrize("text", ["from trials import made_here\n", "import trials.made_here\n"])
