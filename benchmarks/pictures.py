@@ -100,8 +100,8 @@ def await_trials(database: Path, most: int | None, study: subprocess.Popen[str] 
         if not database.exists():
             continue
         with closing(sqlite3.connect(database)) as connection, suppress(sqlite3.Error):
-            for (state,) in connection.execute("SELECT state FROM studies"):
-                (trials,) = connection.execute(COUNTED).fetchone()
+            row = connection.execute(f"SELECT state, ({COUNTED}) FROM studies").fetchone()
+            state, trials = row or (state, trials)
 
 
 @contextmanager
