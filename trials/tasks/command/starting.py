@@ -25,6 +25,8 @@ def file_of(program: str, folder: Path, path: str | None = None) -> Path | None:
 
 def fault_of(file: Path, path: str | None = None) -> str | None:
     """Why a file cannot be started, with what to do; None if no reason is seen."""
+    if not file.exists():
+        return None
     if file.is_dir():
         return f"{file.name} is a folder; name a program in it"
     if not os.access(file, os.X_OK):

@@ -152,7 +152,7 @@ def test_a_program_that_is_not_there_is_a_mistake_in_the_study_file(tmp_path):
     for run, said in (
         ("no-such-program x", "there is no program 'no-such-program' on the PATH"),
         ("./none.sh", f"there is no program './none.sh' in {tmp_path}"),
-        ("./train.sh", "./train.sh is not executable"),
+        ("./train.sh", "train.sh is not executable"),
     ):
         (problem,) = tasks.inspect({"kind": "command", "run": run}, tmp_path)
         assert (problem.where, said in problem.what) == ("task.run", True), problem.what
