@@ -90,7 +90,7 @@ def search(folder: Path, is_quick: bool) -> subprocess.Popen[str]:
 
 
 def await_trials(database: Path, most: int | None, study: subprocess.Popen[str] | None) -> None:
-    """Wait until so many trials have paused or ended, or the study has. Ends this if that failed."""
+    """Wait until so many trials have paused or ended, or the study has. Ends if it failed."""
     state, trials = "", -1
     while state in ("", "running") and (most is None or trials < most):
         if study is not None and study.poll():
