@@ -55,6 +55,8 @@ ENDED = """(wanted) => {
     return Array.from(counts).reduce((sum, found) => sum + Number(found[1]), 0) >= wanted;
 }"""
 
+COUNTED = "SELECT count(*) FROM trials WHERE state IN ('paused', 'complete', 'pruned')"
+
 CHANGES = {
     "budget": {"trials": 40, "per_trial": {"epochs": 9}},
     "search": {"confirm": {"top": 2, "seeds": 4}},
@@ -87,13 +89,18 @@ def search(folder: Path, is_quick: bool) -> subprocess.Popen[str]:
     return started(folder, "run", "study.yaml", "--quiet")
 
 
-def has_begun(database: Path) -> bool:
-    """True once a study is in its database."""
-    if not database.exists():
-        return False
-    with closing(sqlite3.connect(database)) as connection, suppress(sqlite3.Error):
-        return connection.execute("SELECT id FROM studies").fetchone() is not None
-    return False  # it is being made
+def await_trials(database: Path, most: int | None, study: subprocess.Popen[str] | None) -> None:
+    """Wait until so many trials have paused or ended, or the study has. Ends if it failed."""
+    state, trials = "", -1
+    while state in ("", "running") and (most is None or trials < most):
+        if study is not None and study.poll():
+            end(study)
+        time.sleep(0.5)
+        if not database.exists():
+            continue
+        with closing(sqlite3.connect(database)) as connection, suppress(sqlite3.Error):
+            row = connection.execute(f"SELECT state, ({COUNTED}) FROM studies").fetchone()
+            state, trials = row or (state, trials)
 
 
 @contextmanager
@@ -198,11 +205,12 @@ def main() -> None:
         folder.mkdir(parents=True, exist_ok=True)
         is_new = not (folder / "hpsearch.db").exists()
         studying = search(folder, given.quick) if is_new else None
-        while studying is not None and not has_begun(folder / "hpsearch.db"):
-            time.sleep(1.0)
+        wanted = 2 if given.quick else LIVE_AT
+        await_trials(folder / "hpsearch.db", wanted, studying)
         with dashboard(folder) as address:
-            picture = running_study(address, 2 if given.quick else LIVE_AT)
+            picture = running_study(address, wanted)
             save(picture, given.out / "dashboard.png")
+        await_trials(folder / "hpsearch.db", None, studying)
         if studying is not None:
             end(studying)
         end(started(folder, "report", "spiral", "-o", "report.html", "--force"))

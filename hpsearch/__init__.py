@@ -3,6 +3,9 @@ and says how sure it is."""
 
 from __future__ import annotations
 
+import sys
+from importlib.util import module_from_spec, spec_from_file_location
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -11,6 +14,26 @@ if TYPE_CHECKING:
     from hpsearch.asking.study import AskedStudy
 
 __all__ = ["create", "open", "resume"]
+
+
+def _import_trials() -> None:
+    """Import the package `trials` that belongs to this one, also in a program beside which a file
+    or folder has that name."""
+    place = Path(__file__).parents[1] / "trials" / "__init__.py"
+    found = sys.modules.get("trials")
+    if found is not None and found.__file__ == str(place):
+        return
+    if found is not None:
+        what = f"hpsearch has a package trials, and {found.__file__} has the same name"
+        raise ImportError(f"{what}: rename it")
+    spec = spec_from_file_location("trials", place, submodule_search_locations=[str(place.parent)])
+    assert spec is not None
+    assert spec.loader is not None
+    sys.modules["trials"] = module_from_spec(spec)
+    spec.loader.exec_module(sys.modules["trials"])
+
+
+_import_trials()
 
 
 def create(url: str, spec: SpecSource) -> AskedStudy:

@@ -61,8 +61,8 @@ class Settings:
     batch_size: int = setting(32, "Samples in one optimizer step (the effective batch).", low=1)
     micro_batch: int | str | None = setting(
         None,
-        "Samples in one forward pass; null is the whole batch, auto the most that fit. Changes "
-        "memory, not results.",
+        "Samples in one forward pass; null is the whole batch, auto the most that fit. For memory; "
+        "the order of sums, random draws and batch norms change with it.",
         low=1,
         word="auto",
     )
@@ -159,7 +159,7 @@ class Settings:
         True, "Batch texts of similar length together: less padding, same samples."
     )
     eval_batch_size: int = setting(
-        128, "Samples in one evaluation batch. Changes memory, not results.", low=1
+        128, "Samples in one evaluation batch. Changes memory, and results by rounding.", low=1
     )
     data_workers: int | str = setting(
         "auto",

@@ -43,6 +43,7 @@ from hpsearch.adapters.optuna_trial import ObjectiveTrial
 from trials import script
 from trials.contract import Problem, Pruned, TaskError
 from trials.foreign import code_of, in_words, text_of
+from trials.tasks.function import own
 from trials.tasks.function.function_task import SCRIPT, file_of
 from trials.tasks.function.run import Function
 from trials.tasks.function.trial import FunctionTrial
@@ -138,7 +139,7 @@ def _recorded(file: Path, arguments: Mapping[str, Any], words: tuple[str, ...]) 
     recorder = _recorder = Recorder(module)
     before = sys.modules[MAIN], sys.argv, sys.dont_write_bytecode
     sys.modules[MAIN], sys.argv, sys.dont_write_bytecode = module, [str(file), *words], True
-    sys.path.insert(0, str(file.resolve().parent))
+    own.look_in(file.resolve().parent)
     ended = "ends without a call of study.optimize"
     try:
         with (
@@ -164,7 +165,7 @@ def _recorded(file: Path, arguments: Mapping[str, Any], words: tuple[str, ...]) 
 
 def imported_search(module_name: str) -> ScriptSearch | None:
     """The search that ended the import of a module, which has no main guard; None without one."""
-    found = _imported.get(module_name)
+    found = _imported.get(own.name_of(module_name))
     return None if found is None else found.search
 
 
@@ -259,7 +260,7 @@ def _directions(task: Mapping[str, Any], base: Path) -> tuple[str, ...] | None:
         search = imported_search(module_name)
     if search is not None:
         return search.directions
-    file = getattr(sys.modules[module_name], "__file__", None) or ""
+    file = getattr(sys.modules[own.name_of(module_name)], "__file__", None) or ""
     if not file.endswith(".py"):
         return None
     return directions_in(Path(file).read_text(encoding="utf-8"), name)

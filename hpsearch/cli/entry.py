@@ -2,7 +2,11 @@
 
 import sys
 
-from hpsearch.cli import interrupts
+from hpsearch.running.executors.cluster import callers_folder
+
+callers_folder.look_in_last()
+
+from hpsearch.cli import interrupts  # noqa: E402 - not from the caller's folder
 
 
 def main() -> None:

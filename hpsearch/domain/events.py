@@ -1,8 +1,9 @@
 """The events of a study, and the commands to an executor.
 
-Events come from the executor; each names its attempt, so that events of an attempt that is no
-longer current can be recognised and dropped. Commands go to the executor after the transaction that
-decided them has committed; `(trial, attempt)` names each, and repeating one does nothing.
+Events come from the executor; those of an attempt name it, so that events of one that is no longer
+current can be recognised and dropped. The others are of slots. Commands go to the executor after
+the transaction that decided them has committed; `(trial, attempt)` names each, and repeating one
+does nothing.
 """
 
 from collections.abc import Mapping

@@ -37,7 +37,7 @@ MOVES = MoveTable(
         },
         State.PAUSED: {
             State.RUNNING: "promoted to the next rung",
-            State.PRUNED: "the study ends without it",
+            State.PRUNED: "the study ends, a person stops it, or its checkpoint is gone",
             State.QUEUED: "somebody wants it trained in full",
         },
         State.COMPLETE: {},

@@ -20,6 +20,8 @@ from trials.foreign import line_of, text_of
 MOST_BYTES = 100 << 20  # of the files of a study; Ray keeps them in the memory of the head
 STUDY = "hpsearch_study"  # in the metadata of a job: the name of its study
 ENDED = ("SUCCEEDED", "FAILED", "STOPPED")
+FOLDER = Path("study")
+"""The folder of a study file, below the one that Ray puts first on the path of Python."""
 OUTPUTS = ("hpsearch-studies", "__pycache__")
 """Folders beside a study file that its files are not in, as those with a dot and environments."""
 
@@ -63,7 +65,7 @@ class JobServer:
             name = f"hpsearch-{job.study}-{len(own) + 1}"
             self._asked(
                 self._client.submit_job,
-                entrypoint=job.command,
+                entrypoint=f"cd {FOLDER} && {job.command}",
                 submission_id=name,
                 runtime_env={"working_dir": str(package), "env_vars": dict(job.environment)},
                 metadata={STUDY: job.study},
@@ -107,7 +109,7 @@ def _pack(folder: Path, package: Path) -> None:
                 what = f"the folder {folder} has more than {MOST_BYTES >> 20} MiB of files"
                 hint = "keep in it the study file, its modules and small data; put other data where"
                 raise UserError(what, f"{hint} all nodes find it, and name it by its whole path")
-            packed.write(path, path.relative_to(folder))
+            packed.write(path, FOLDER / path.relative_to(folder))
 
 
 def _files(folder: Path) -> Iterator[Path]:

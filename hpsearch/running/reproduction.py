@@ -11,7 +11,7 @@ from typing import Any
 from hpsearch.brain.trial_log import with_later
 from hpsearch.domain.facts import ErrorKind
 from hpsearch.domain.lifecycle import State
-from hpsearch.domain.records import THINNED, Environment
+from hpsearch.domain.records import THINNED
 from hpsearch.store.reading.queries import TrialDetail
 from trials.contract import Failure, Note, Report, Setup, Task
 from trials.running.runner import Runner, failure_of
@@ -246,17 +246,3 @@ def _is_same(one: float | None, other: float | None) -> bool:
 def _plain(text: str) -> str:
     """The text of an error without addresses in memory, which differ each time."""
     return _ADDRESS.sub("0x", text).strip()
-
-
-def changes(before: Environment, now: Environment) -> list[str]:
-    """Changes of files, code and versions since a trial ran, in phrases."""
-    found = []
-    if before.data_fingerprint != now.data_fingerprint:
-        found.append("the files that the task names have changed")
-    if before.revision != now.revision:
-        found.append(f"the code is of git revision {now.revision} instead of {before.revision}")
-    for name, was in before.packages.items():
-        is_now = now.packages.get(name, "not installed")
-        if was != is_now:
-            found.append(f"{name} {is_now} instead of {was}")
-    return found

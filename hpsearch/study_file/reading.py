@@ -6,6 +6,7 @@ are checked against each other and against the task, and, if asked for, the data
 """
 
 import functools
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any
@@ -246,7 +247,26 @@ def _task(
 def advice(spec: StudySpec, further: int = 0, begun: int = 0) -> list[str]:
     """Notes on a study file, a text each, with a remedy where there is one. `further`
     configurations are tried beside those of the file, and `begun` trials have drawn theirs."""
-    return [*_notes(spec), *_enqueued(spec, further, begun)]
+    return [*_values(spec), *_notes(spec), *_enqueued(spec, further, begun)]
+
+
+_FREE = re.compile(r"space\.[^.]+\.choices\b|task\.(?:args|config)\.|settings\.|enqueue\[")
+"""The places of values that are the user's own, and may be of any kind."""
+_MOST_VALUES = 5
+
+
+def _values(spec: StudySpec) -> Iterator[str]:
+    """Values that YAML may read in another way than they are meant, unless a setting takes them."""
+    source = yaml_source.read(spec.text)
+    known = describe(spec.task["kind"]).settings or {}
+    found = [
+        f"line {source.line_of(where)}: {where}: {remark}"
+        for where, remark in source.remarks.items()
+        if _FREE.match(where) and where.removeprefix("settings.") not in known
+    ]
+    yield from found[:_MOST_VALUES]
+    if len(found) > _MOST_VALUES:
+        yield f"{len(found) - _MOST_VALUES} more values without quotes may be read so"
 
 
 def _dashes(spec: StudySpec) -> Iterator[str]:

@@ -17,6 +17,7 @@ from hpsearch.domain.lifecycle import State
 from hpsearch.domain.records import sign_of
 from hpsearch.search.ranking.no_effect import NoEffect, no_effect
 from hpsearch.search.ranking.selection import Ranked, counts, expectation, likely_range, standing
+from hpsearch.store.reading.attempts import UNKNOWN, Origins, origins
 from hpsearch.store.reading.best import COMPARED, best_trials, goals_of, waiting_trials, with_again
 from hpsearch.store.reading.queries import StudyHead, TrialDetail, TrialRow, default_trial, seen_at
 from hpsearch.store.reading.standing import study_status
@@ -40,6 +41,7 @@ class StudyResult:
             again as its expectation; None if there was none that can be ranked.
         trust: How far the rungs can be trusted.
         no_effect: Parameters that have made no difference, if any are known.
+        origins: The code that the trials ran, and that of the best one.
     """
 
     study: StudyHead
@@ -49,6 +51,7 @@ class StudyResult:
     default: TrialRow | None
     trust: StudyTrust
     no_effect: NoEffect | None = None
+    origins: Origins = UNKNOWN
 
     @property
     def best(self) -> Ranked[TrialRow] | None:
@@ -109,6 +112,7 @@ def study_result(
         default=default,
         trust=trust,
         no_effect=no_effect(courses, metrics, total),
+        origins=origins(connection, study, ranked[0].trial.number if ranked else None),
     )
 
 

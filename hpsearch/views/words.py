@@ -9,11 +9,12 @@ from collections.abc import Callable, Iterable, Sequence
 
 from hpsearch.domain.facts import RequestKind
 from hpsearch.domain.lifecycle import State
-from hpsearch.domain.numbers import NOTHING, cell, count, duration, in_unit, number, pairs
-from hpsearch.domain.records import Decision, Request
+from hpsearch.domain.numbers import NOTHING, cell, count, duration, in_unit, moment, number, pairs
+from hpsearch.domain.records import Decision, Environment, Request
 from hpsearch.search.ranking.again import Again
 from hpsearch.search.ranking.selection import Candidate, Ranked, expectation, likely_range, standing
 from hpsearch.search.ranking.trust import Correlation, RungVerdict
+from hpsearch.store.reading.attempts import code_of
 from hpsearch.store.reading.queries import TrialRow
 from hpsearch.store.reading.standing import BudgetLine, StudyStatus, StudySummary
 from hpsearch.store.reading.trust import StudyTrust
@@ -194,6 +195,7 @@ def how_sure(result: StudyResult) -> list[str]:
     sentences = [None if result.no_effect is None else result.no_effect.warning]
     if result.best is not None:
         sentences += [luck(result.best), rivals(result), gain(result), caveat(result.trust)]
+    sentences.append(code(result))
     return [sentence for sentence in sentences if sentence is not None]
 
 
@@ -206,8 +208,26 @@ def in_detail(result: StudyResult, status: StudyStatus) -> dict[str, str]:
         if best.trial.violation > 0:
             facts["limits"] = f"exceeded by {best.trial.violation:.1%}; no trial keeps them all"
     facts |= {"cost": _cost(status), "by device": by_device(status), "GPUs": sharing(status)}
-    facts["rungs"] = caveat(result.trust, unknown=False)
+    facts |= {"rungs": caveat(result.trust, unknown=False), "code": code(result)}
     return {name: text for name, text in facts.items() if text is not None}
+
+
+def code(result: StudyResult) -> str | None:
+    """A warning that trials ran different code or data, with that of the best one; None if they did
+    not."""
+    sessions, own = result.origins.sessions, result.origins.best
+    if len(sessions) < 2 or own is None or not result.ranked:
+        return None
+    which = f"trial {result.ranked[0].trial.number} ran on {_version(own)}"
+    others = [_version(each) for each in sessions if code_of(each) != code_of(own)]
+    rest = ", ".join(dict.fromkeys(others))
+    what = "code or data changed while the study went on, so its values may not compare"
+    return f"{what}: {which}, others on {rest}"
+
+
+def _version(session: Environment) -> str:
+    revision = "" if session.revision is None else f"git revision {session.revision}, "
+    return f"{revision}{moment(session.created)}"
 
 
 def _shown(result: StudyResult, best: Ranked[TrialRow]) -> str:

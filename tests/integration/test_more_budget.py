@@ -3,6 +3,7 @@ others."""
 
 import json
 import re
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -110,3 +111,30 @@ def test_studies_with_one_folder_for_checkpoints_share_nothing(workplace):
     assert "no problems found" in workplace.ask("db", "check", "--storage", "sqlite:///second.db")
     assert "removed its checkpoints, of 5 trials" in workplace.ask("rm", "other", "--yes")
     assert len(list((workplace.folder / "shared").iterdir())) == 2
+
+
+@pytest.mark.parametrize("kind", ["function", "command"])
+def test_trials_of_changed_code_are_told_from_those_before(workplace, kind):
+    rates = workplace.folder / "rates.py"
+    rates.write_text("def score(x): return float(x)\n")
+    code = "import json, rates, sys\ndef train(params, trial):\n"
+    code += "    trial.report(1, {'loss': rates.score(params['x'])})\n"
+    code += "if __name__ == '__main__':\n"
+    code += "    print(json.dumps({'resource': 1, 'loss': rates.score(sys.argv[1])}))\n"
+    (workplace.folder / "rated.py").write_text(code)
+    command = {"kind": "command", "run": f"{sys.executable} rated.py {{x}}"}
+    task = command if kind == "command" else {"kind": "rated:train"}
+    budget = {"trials": 2, "per_trial": {"epochs": 1}}
+    workplace.write(task=task, settings={}, budget=budget, search={"pruner": "none"})
+    assert "not as before" not in workplace.call("run", "study.yaml")
+    assert "not as before" not in workplace.call("resume", "toy", "--trials", "3")
+    assert "code or data changed" not in workplace.call("best", "toy")
+    rates.write_text("def score(x): return 1000 + float(x)\n")
+    said = workplace.call("resume", "toy", "--trials", "4")
+    assert "not as before: the files that the task names, or what these import, have" in said
+    assert "code or data changed while the study went on" in said
+    assert re.search(r"trial \d ran on 20.*, others on 20", workplace.call("best", "toy"))
+    page = workplace.folder / "page.md"
+    workplace.ask("report", "toy", "-o", str(page))
+    assert "code or data changed" in page.read_text()
+    assert "began 3 times; this environment is that of the trial above" in page.read_text()

@@ -69,6 +69,8 @@ class Laptop:
         self.environment["HPSEARCH_NOTIFY"] = "http://user:secret@127.0.0.1:1/"
         (self.folder / "sent.py").write_text(TASK)
         (self.folder / "beside.py").write_text("def loss(params):\n    return params['x']\n")
+        for name in ("random", "ray", "trials"):  # of the user's, and not of Python's or ours
+            (self.folder / f"{name}.py").write_text("raise SystemExit('run by mistake')\n")
         (self.folder / "study.yaml").write_text(STUDY.replace("GO", str(self.go)))
 
     def start(self, *arguments: str) -> subprocess.Popen[str]:

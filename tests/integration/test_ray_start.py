@@ -1,7 +1,8 @@
-"""A local Ray that starts while signals come, while its head dies, slowly, or below a long path; it
-ends with a terminal."""
+"""A local Ray that starts while signals come, while its head dies, slowly, below a long path, or
+beside any files; it ends with a terminal."""
 
 import fcntl
+import json
 import os
 import pty
 import signal
@@ -19,7 +20,7 @@ from hpsearch.errors import HpsearchError
 from hpsearch.running.executors.cluster.ray_cluster import cluster
 from hpsearch.study_file.models import Resources
 from support.patience import wait_until
-from support.running.programs import run_program
+from support.running.programs import HPSEARCH, run_program
 
 STUDY = """
 study: starts
@@ -33,6 +34,15 @@ resources: {workers: 1}
 CODE = """
 def train(params, trial):
     trial.report(1, {"loss": params["x"]})
+"""
+
+COMMAND = """
+study: shadows
+task: {kind: command, run: "PYTHON programs/train.py {x}"}
+space: {x: {type: float, low: 0.0, high: 1.0}}
+objective: {metric: loss, direction: minimize}
+budget: {trials: 1, per_trial: {epochs: 1}}
+resources: {workers: 1, gpu: 0}
 """
 
 PROGRAM = "from hpsearch.cli.entry import main; main()"
@@ -231,3 +241,29 @@ def test_a_machine_on_which_ray_starts_slowly_gets_another_try(tmp_path):
     assert done.returncode == 0, done.stderr
     assert done.stdout == "1 node\n"
     wait_until(lambda: not processes_of(tmp_path))
+
+
+@pytest.mark.parametrize("places", [None, "."])
+def test_files_of_the_user_do_not_stand_in_for_modules_that_are_installed(tmp_path, places):
+    names = ["hpsearch", "trials", "ray", "torch", "optuna", "queue", "random", "sqlalchemy"]
+    if places is None:  # Python itself would read these
+        names += ["types", "logging", "signal"]
+    else:
+        names.remove("hpsearch")
+    for name in names:
+        (tmp_path / f"{name}.py").write_text(f"raise SystemExit('{name}.py of the user was run')")
+    program = "import json, os, sys; print(json.dumps({'resource': 1, 'loss': float(sys.argv[1]), "
+    program += "'placed': len(os.environ.get('PYTHONPATH', ''))}))"
+    (tmp_path / "programs").mkdir()
+    (tmp_path / "programs" / "train.py").write_text(program)
+    (tmp_path / "study.yaml").write_text(COMMAND.replace("PYTHON", sys.executable))
+    environment = {**os.environ, "HPSEARCH_STORAGE": "sqlite:///study.db", "OMP_NUM_THREADS": "1"}
+    if places is not None:
+        environment["PYTHONPATH"] = places
+    for command in ("check", "run"):
+        ended = run_program([HPSEARCH, command, "study.yaml"], cwd=tmp_path, env=environment)
+        assert ended.returncode == 0, ended.stderr
+    assert "of the user was run" not in ended.stdout + ended.stderr
+    with closing(sqlite3.connect(tmp_path / "study.db")) as database:
+        (metrics,) = database.execute("SELECT metrics FROM reports").fetchone()
+    assert json.loads(metrics)["placed"] == len(places or "")

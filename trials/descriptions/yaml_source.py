@@ -4,6 +4,7 @@ It is stricter than YAML: one document, no tags but `!!float` and its like, no r
 are text. All mistakes are returned, as a list of problems.
 """
 
+import re
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -32,6 +33,8 @@ class Source:
     """The line, from 1, of every key and item by its dotted place, as ``space.lr.choices[2]``."""
     problems: list[Problem] = field(default_factory=list)
     """The mistakes of the YAML itself."""
+    remarks: dict[str, str] = field(default_factory=dict)
+    """By its place: how a value without quotes is read that may mean something else."""
 
     def line_of(self, where: str) -> int:
         """The line of a place, or of the nearest part around it that the text has."""
@@ -187,6 +190,8 @@ class _Builder:
         assert isinstance(node, ScalarNode)
         text = str(node.value)
         kind = node.tag.rpartition(":")[2]
+        if node.style is None and (remark := _remark(text, kind)) is not None:
+            self._source.remarks[where] = remark
         is_base_60 = kind in ("int", "float") and ":" in text
         if kind in ("str", "value", "timestamp") or is_base_60:
             return text
@@ -205,6 +210,45 @@ class _Builder:
 
     def _refuse(self, where: str, what: str) -> None:
         self._source.problems.append(Problem(where, what))
+
+
+_MOMENT = re.compile(r"\d+(?::[0-5]?\d)+(?:\.\d*)?$")
+
+
+def _remark(text: str, kind: str) -> str | None:
+    """How a value without quotes is read, where YAML 1.1 and other programs differ."""
+    quotes = "put it in quotes if it is a text"
+    if kind == "bool" and text.lower() not in ("true", "false"):
+        truth = "true" if text.lower() in ("yes", "on") else "false"
+        return f"{text} is read as {truth}; {quotes}, or write {truth}"
+    if kind == "int" and re.match(r"[-+]?0[0-7_]+$", text):
+        number = int(text.replace("_", ""), 8)
+        return f"{text} is read as {number}, as its 0 makes it octal; {quotes}"
+    if kind in ("int", "float", "str") and _MOMENT.match(text):
+        return f"{text} is read as a text; write the number of seconds if it is a time"
+    if kind == "timestamp":
+        return f"{text} is read as a text, not as a date; put it in quotes"
+    if kind == "str" and text in ("y", "Y", "n", "N", "None", "none"):
+        return f"{text} is read as a text; write true, false or null if it is not one"
+    if kind == "str" and _is_number(text):
+        return f"{text} is read as a text; write a number as {_written(text)}, or put it in quotes"
+    return None
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return text.isascii()
+
+
+def _written(text: str) -> str:
+    written = repr(float(text))
+    if written.strip("-") in ("inf", "nan"):
+        return written.replace("inf", ".inf").replace("nan", ".nan")
+    whole, e, power = written.partition("e")
+    return f"{whole if '.' in whole else whole + '.0'}{e}{power}"
 
 
 _REMEDIES = {

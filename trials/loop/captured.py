@@ -8,7 +8,9 @@ in this process, which replays the graphs of the one before.
 Every pass of a shape that recurs is a replay, its first one too, so that results do not depend on
 what a process has captured before. When a shape is captured, its batch is computed plainly first,
 and both results must agree to rounding. Where they do not, where memory is short, or where a model
-does what cannot be captured, the run goes on without graphs.
+does what cannot be captured, the run goes on without graphs, and so do later ones of its kind in
+this process. After a shortage of memory, results may thus differ by rounding from those of another
+process.
 """
 
 import logging

@@ -1,9 +1,10 @@
 """The size of micro-batches: found by trying, and lowered if the device has too little memory.
 
-An optimizer step accumulates the gradients of its batch over micro-batches. Their size changes
-memory, not results: `auto` rehearses the longest batch, whole, then in halves, until it fits; and
-whenever a step runs out of memory, however the size was chosen, the same step is done again in
-halves. The same holds for batches of an evaluation.
+An optimizer step accumulates the gradients of its batch over micro-batches. Their size is a matter
+of memory; it changes the order of sums, what is drawn at random, and what batch norms see. `auto`
+rehearses the longest batch, whole, then in halves, until it fits; and whenever a step runs out of
+memory, however the size was chosen, the same step is done again in halves. The same holds for
+batches of an evaluation.
 
 The process remembers the size that fits, for its later runs with the same model, lengths,
 arithmetic and device.

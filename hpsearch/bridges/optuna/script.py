@@ -27,6 +27,7 @@ from hpsearch.bridges.optuna.storages import objectives_of
 from hpsearch.domain.numbers import duration
 from hpsearch.errors import UserError
 from hpsearch.running.executors import worker_process
+from hpsearch.running.executors.cluster import callers_folder
 from hpsearch.search.proposals import FIXED_PARAMS
 from hpsearch.study_file import methods
 from hpsearch.study_file.text import text_of
@@ -84,7 +85,8 @@ def translate(words: list[str], study: str | None, folder: Path) -> StudyDraft:
     context = multiprocessing.get_context("spawn")
     ours, theirs = context.Pipe()
     process = context.Process(target=_serve, args=(theirs, words, kind, study))
-    process.start()
+    with callers_folder.left_out(spawns=True):
+        process.start()
     theirs.close()
     try:
         draft: StudyDraft | str = ours.recv()

@@ -7,6 +7,7 @@ in a process of its own.
 """
 
 import os
+import sys
 from collections.abc import Mapping
 from contextlib import closing
 from functools import partial
@@ -34,11 +35,13 @@ from hpsearch.study_file.models import StudySpec
 from hpsearch.study_file.reading import advice, load
 from hpsearch.study_file.types import AUTO
 from hpsearch.views import forecast
-from trials.contract import Problem
+from trials.contract import Problem, TaskError
 from trials.descriptions.builtin import BUILT_IN
-from trials.descriptions.command import COMMAND
+from trials.descriptions.command import COMMAND, line_of
 from trials.descriptions.description import ASK
 from trials.devices import gpu
+from trials.tasks.command import starting
+from trials.tasks.function import function_task
 
 
 def check_study(study: Path, storage: str, address: str | None) -> None:
@@ -140,8 +143,26 @@ def earlier_studies(store: Store, spec: StudySpec) -> list[EarlierStudy]:
 
 
 def _inspect(remarks: list[str], task: Mapping[str, Any], base: Path | None) -> list[Problem]:
-    """The problems of a built-in task, and sentences on its data to add to the remarks. The user's
-    own code is imported by the first trial's process, so that it does nothing in this one."""
-    if task.get("kind") not in BUILT_IN:
+    """The problems of a built-in task, and sentences to add to the remarks. The user's own code is
+    imported by the first trial's process, so that it does nothing in this one."""
+    kind, folder = task.get("kind"), base or Path.cwd()
+    if kind in BUILT_IN:
+        return loading.inspect(task, base, remarks.append)
+    if kind == COMMAND.kind:
+        remarks += _python_of(task, folder)
+    elif isinstance(kind, str) and ":" in kind:
+        remarks += function_task.remarks(kind, folder)
+    return []
+
+
+def _python_of(task: Mapping[str, Any], folder: Path) -> list[str]:
+    """A sentence on the Python that a command runs, where it is not this one."""
+    try:
+        program = line_of(task).program
+    except TaskError:
+        return []  # it is refused elsewhere
+    file = None if program is None else starting.file_of(program, folder / task.get("cwd", "."))
+    python = None if file is None else starting.other_python(file)
+    if python is None:
         return []
-    return loading.inspect(task, base, remarks.append)
+    return [f"task.run: runs on {python}, not on {sys.executable}, and has the packages of that"]

@@ -22,12 +22,11 @@ from hpsearch.running.reproduction import (
     Job,
     RecordedTraining,
     Repeated,
-    changes,
     recorded_training,
     train,
 )
 from hpsearch.running.study_run.workers import worker_config
-from hpsearch.store.reading.attempts import recorded_arithmetic, session_at
+from hpsearch.store.reading.attempts import changes, recorded_arithmetic, session_at
 from hpsearch.store.reading.queries import StudyHead, TrialRow, trial_detail
 from hpsearch.study_file.models import StudySpec
 from hpsearch.study_file.reading import refusal

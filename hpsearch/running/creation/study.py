@@ -22,6 +22,7 @@ from hpsearch.study_file.types import SHARE
 from trials.descriptions.builtin import BUILT_IN
 from trials.descriptions.command import COMMAND, line_of
 from trials.running.arithmetic import versions_of
+from trials.tasks.function import own
 
 RECORDED_PACKAGES = (
     "hpsearch",
@@ -98,7 +99,8 @@ def spec_of(record: StudyRecord) -> StudySpec:
 
 
 def environment(spec: StudySpec, device: str) -> Environment:
-    """The environment of this driver's session. Reads all the files that the task names."""
+    """The environment of this driver's session. Reads all the files that the task names, and the
+    modules beside them that they import."""
     packages = {**versions_of(RECORDED_PACKAGES), "python": platform.python_version()}
     return Environment(time.time(), _revision(spec.base), packages, device, _fingerprint(spec))
 
@@ -116,7 +118,10 @@ def _revision(folder: Path) -> str | None:
 
 
 def _fingerprint(spec: StudySpec) -> str | None:
-    files = [spec.base / name for name in _names(spec) if _is_file(spec.base / name)]
+    named = [spec.base / name for name in _names(spec) if _is_file(spec.base / name)]
+    scripts = [path for path in named if path.suffix == ".py"]
+    beside = [file for path in scripts for file in own.imported(path, spec.base)]
+    files = list(dict.fromkeys([*named, *beside]))
     if not files:
         return None
     digest = hashlib.sha256()

@@ -10,7 +10,7 @@ from typing import Any
 from hpsearch.domain.facts import EarlierRung, EarlierStudy
 from hpsearch.domain.records import StudyRecord, StudyState
 from hpsearch.errors import UserError
-from hpsearch.search.curve_model.earlier import FEWEST_TRIALS, earlier_study_of
+from hpsearch.search.curve_model.earlier import FEWEST_TRIALS, MOST_TRIALS, earlier_study_of
 from hpsearch.store.reading.queries import find_study
 from hpsearch.store.reading.trust import study_trust
 from hpsearch.store.store import Store
@@ -38,8 +38,14 @@ def summary(earlier: list[EarlierStudy]) -> str:
     """The studies whose results a study starts from, as one line for people."""
     if not earlier:
         return "warm_start: no earlier study fits, so the study starts without any"
-    names = ", ".join(f"{each.name} ({len(each.trials)} trials)" for each in earlier)
+    names = ", ".join(f"{each.name} ({_extent(each)})" for each in earlier)
     return f"warm_start: evidence of {names}"
+
+
+def _extent(study: EarlierStudy) -> str:
+    trials = len(study.trials)
+    most = " of its trials, the most that are used" if trials == MOST_TRIALS else " trials"
+    return f"{trials}{most}"
 
 
 def _evidence_of(store: Store, spec: StudySpec, name: str) -> EarlierStudy:

@@ -18,6 +18,7 @@ from hpsearch.domain import events as ev
 from hpsearch.running.executors import worker_process
 from hpsearch.running.executors.attempt.attempt_log import printing_into
 from hpsearch.running.executors.attempt.execution import Ending
+from hpsearch.running.executors.cluster import callers_folder
 from hpsearch.running.executors.worker import Worker
 from hpsearch.running.executors.worker_config import WorkerConfig
 from hpsearch.search.questions import first_value, other_value
@@ -81,7 +82,8 @@ def try_out(
             tried.news = news
             tried.seconds = time.monotonic() - began
 
-    trial.start()
+    with callers_folder.left_out(spawns=True):
+        trial.start()
     theirs.close()
     try:
         while ours.poll(max(0.0, give_up - time.monotonic())):

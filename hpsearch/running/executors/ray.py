@@ -195,7 +195,9 @@ class RayExecutor:
         for slot in self._slots.values():
             slot.listen(self._hold_s)
         if not self._slots:
-            time.sleep(min(timeout_s, IDLE_S))
+            timeout_s = min(timeout_s, IDLE_S)
+            time.sleep(timeout_s)
+            self._note_absence(timeout_s)
             return events
         if events:
             timeout_s = 0.0

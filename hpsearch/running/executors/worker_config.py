@@ -1,6 +1,5 @@
 """The configuration of workers, and the state of their process that stays between attempts."""
 
-import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,6 +10,7 @@ from hpsearch.domain import events as ev
 from trials.checkpoints import folders
 from trials.contract import Budget, Goal, Task
 from trials.devices.memory import keep_to_share
+from trials.tasks.function import own
 
 KEPT_DATA = 2  # how many prepared data sets a worker keeps references to
 
@@ -33,8 +33,7 @@ class WorkerConfig:
 
     def load_task(self) -> Task:
         """Build the task. Python also looks for the user's modules beside the study file."""
-        if self.base not in sys.path:
-            sys.path.insert(0, self.base)
+        own.look_in(Path(self.base))
         return load(self.task, Path(self.base))
 
     def needs_torch(self, processes: int) -> bool:

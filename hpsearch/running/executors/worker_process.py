@@ -16,6 +16,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
+from hpsearch.running.executors.cluster import callers_folder
 from hpsearch.running.executors.cluster.guardian import guard
 from trials.tasks.command.keeper import CHILD_SUBREAPER, descendants, prctl, send
 
@@ -30,7 +31,9 @@ nothing between two attempts."""
 
 
 def let_children_die_with_us() -> None:
-    """Let nothing that this process starts from now on outlive it. Linux only."""
+    """Let nothing that this process starts from now on outlive it, on Linux, and let it have the
+    environment of the caller."""
+    callers_folder.restore()
     if not hasattr(os, "pidfd_open"):
         return
     if os.getpgid(0) != os.getpid():

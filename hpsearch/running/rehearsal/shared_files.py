@@ -5,6 +5,7 @@ earlier one for its own.
 """
 
 import os
+import re
 from collections import deque
 from collections.abc import Iterator
 from contextlib import suppress
@@ -15,14 +16,25 @@ from hpsearch.study_file.models import StudySpec
 from trials.descriptions.builtin import RAY_TUNE
 from trials.descriptions.command import COMMAND
 from trials.descriptions.command_line import FOLDER
+from trials.tasks.command.program import open_for_writing
 
 MOST = 20_000  # files and folders that are looked at, the nearest first
 SHOWN = 3
 _OTHERS = {"__pycache__", "node_modules", "wandb", "mlruns", DEFAULT_ROOT}
 """Places that trials share without harm: these give each run a folder of its own."""
-_ENDINGS = (".pyc", ".db", ".db-journal", ".db-wal", ".db-shm", ".db-lock")
+_ENDINGS = re.compile(r"\.(?:pyc|(?:db|sqlite3?)(?:-\w+)?)$")
 
 Stamp = tuple[int, int, int]  # inode, size and time of change
+
+
+def written_by_others() -> set[Path]:
+    """The files that some process has open for writing, once the trial has ended: those into which
+    a shell leads the output, also by way of `tee`, and those of other programs. Linux only."""
+    found: set[Path] = set()
+    for handles in Path("/proc").glob("[0-9]*/fd"):
+        with suppress(OSError):  # it ends meanwhile, or is another user's
+            found.update(open_for_writing(handles))
+    return found
 
 
 class SharedFiles:
@@ -50,13 +62,15 @@ class SharedFiles:
                         continue
                     if entry.is_dir(follow_symlinks=False):
                         waiting.append(Path(entry.path))
-                    elif not entry.name.endswith(_ENDINGS):
+                    elif not _ENDINGS.search(entry.name):
                         facts = entry.stat()
                         yield Path(entry.path), (facts.st_ino, facts.st_size, facts.st_mtime_ns)
 
     def remarks(self) -> Iterator[str]:
         """A sentence on the files that have appeared or changed, and what to do."""
-        written = sorted(path for path, stamp in self._files() if self._before.get(path) != stamp)
+        changed = [path for path, stamp in self._files() if self._before.get(path) != stamp]
+        others = written_by_others() if changed else set()
+        written = sorted(path for path in changed if path not in others)
         if not written:
             return
         named = ", ".join(map(str, map(self._named, written[:SHOWN])))

@@ -1,5 +1,6 @@
 """The run of a study on Ray: its cluster, its executor, its driver, and its trackers."""
 
+import logging
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
@@ -19,10 +20,14 @@ from hpsearch.running.study_run.ownership import owning
 from hpsearch.running.study_run.workers import worker_config
 from hpsearch.running.tracking.processes import Senders, sending
 from hpsearch.store.leases import Lease
+from hpsearch.store.reading.attempts import changes, environments_of
+from hpsearch.store.reading.queries import find_study
 from hpsearch.store.store import Store
 from hpsearch.study_file.models import Resources, StudySpec
 from hpsearch.study_file.trackers import NamedTracker
 from trials.checkpoints.folders import is_there, is_url
+
+log = logging.getLogger("hpsearch")
 
 
 @dataclass(frozen=True)
@@ -64,6 +69,7 @@ def drive(
             # May read files for long: before the lease is taken, which nobody renews until the
             # driver runs.
             runs_on = environment(spec, device)
+            _say_changes(store, history.study, runs_on)
             with owning(store, history.study, resources.lease_s) as lease:
                 settle_in(store, history, run, lease, runs_on)
                 study = build_study(history, spec)
@@ -76,6 +82,16 @@ def drive(
         finally:
             executor.close()
     return history.study
+
+
+def _say_changes(store: Store, record: StudyRecord, runs_on: Environment) -> None:
+    """Warn where code or data are not those of the study's latest session."""
+    with store.reading() as connection:
+        sessions = environments_of(connection, find_study(connection, record.name))
+    found = changes(sessions[-1], runs_on) if sessions else []
+    if found:
+        what = "; ".join(found)
+        log.warning("not as before: %s - new trials may not compare with earlier ones", what)
 
 
 def settle_in(

@@ -7,7 +7,7 @@ the value that counts is s y + (1 - s) (sum of w q). Here y is the objective, an
 is the objective that the trial would have if its rank by objective were its rank by this measure,
 among all trials with a report at that share. The weights w add up to 1, and are proportional to
 (2 c - 1)², where c is the share of pairs of trials whose order by the measure was their order by
-objective later: Kendall's concordance, with recorded workloads as `ASSUMED_PAIRS` pairs.
+objective later: Kendall's concordance, with `ASSUMED` as `ASSUMED_PAIRS` pairs.
 """
 
 import bisect
@@ -21,8 +21,7 @@ Row = tuple[float, ...]
 """The objective that a trial reported at a share, then each of the losses there, NaN for one that
 was not reported. All are minimised."""
 ASSUMED = (0.75, 0.75, 0.65)
-"""The concordance of the objective and of the losses of validation and training, early on recorded
-workloads."""
+"""The concordance that is assumed of the objective and of the losses of validation and training."""
 ASSUMED_PAIRS = 20.0  # how many pairs of trials that is worth
 LEAST_TRIALS = 3  # with fewer trials at a share, ranks say nothing
 

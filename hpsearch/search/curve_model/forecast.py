@@ -39,11 +39,11 @@ FIT_GROWTH = 1.25
 grown by this factor."""
 DOUBT, DOUBTED = 2.0, 8
 """The factor by which the model's standard deviations are assumed to be too small, and the number
-of values that this assumption is worth (measured on recorded curves: docs/search.md)."""
+of values that this assumption is worth: both a choice, of which no measurement is kept."""
 WIDER = 1.4
 """The factor by which ends deviate more than the surprises of a study show, which are of values
 between others. All ends of a study deviate alike in part, so that differences between them do not
-(measured on recorded curves: docs/search.md)."""
+(docs/measured/forecasts.md)."""
 SURPRISE = 6.0  # the standard deviations at which a single surprise is cut off
 FITTED = "hpsearch:curve_model"
 """System attribute of a study: the hyperparameters, and the number of values they are fitted to."""

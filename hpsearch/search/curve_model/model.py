@@ -45,7 +45,8 @@ VARIANCE_SPREAD = 0.36
 LENGTH = 0.5  # prior median of a length scale, times the root of the number of parameters
 LENGTH_SPREAD = 0.3
 """Standard deviation of the logarithm of a length scale. It is small, because the stretched values
-near the best would otherwise make the whole space look rough (measured: docs/search.md)."""
+near the best would otherwise make the whole space look rough (docs/measured/search.md, "looser
+priors")."""
 TAU_LENGTH = 0.6
 TAU_SPREAD = 0.15
 LEVEL = 1.0

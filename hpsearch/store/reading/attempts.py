@@ -1,8 +1,11 @@
 """The records of attempts: their environment, arithmetic and logs, and when slots waited."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from math import inf
 
 from sqlalchemy import Connection, select
+from sqlalchemy.sql.functions import max as sa_max
 
 from hpsearch.domain.facts import IDLE_KEPT_S
 from hpsearch.domain.records import Environment
@@ -18,10 +21,69 @@ def environments_of(connection: Connection, study: StudyHead) -> list[Environmen
     return records(connection, Environment, ENVIRONMENT.study_id == study.id)
 
 
+def changes(before: Environment, now: Environment) -> list[str]:
+    """Changes of files, code and versions from one session to another, in phrases."""
+    found = []
+    if before.data_fingerprint != now.data_fingerprint:
+        found.append("the files that the task names, or what these import, have changed")
+    if before.revision != now.revision:
+        found.append(f"the code is of git revision {now.revision} instead of {before.revision}")
+    for name, was in before.packages.items():
+        is_now = now.packages.get(name, "not installed")
+        if was != is_now:
+            found.append(f"{name} {is_now} instead of {was}")
+    return found
+
+
+@dataclass(frozen=True)
+class Origins:
+    """The sessions of a study's driver, by what they ran.
+
+    Args:
+        sessions: The sessions that began attempts, the oldest first: one for each in a row with the
+            same code.
+        best: The latest session that trained the trial in question; None if none is recorded.
+    """
+
+    sessions: Sequence[Environment]
+    best: Environment | None
+
+
+UNKNOWN = Origins((), None)
+
+
+def origins(connection: Connection, study: StudyHead, trial: int | None) -> Origins:
+    """The sessions of a study, and that of a trial."""
+    known = environments_of(connection, study)
+    of_study = ATTEMPT.study_id == study.id
+    started = sa_max(ATTEMPT.started)
+    latest = connection.scalar(select(started).where(of_study, ATTEMPT.trial == trial))
+    best = None if latest is None else _before(known, latest)
+    if len({code_of(each) for each in known}) < 2:
+        return Origins(known[:1], best)
+    found: list[Environment] = []
+    for begun, end in zip(known, [*(each.created for each in known[1:]), inf], strict=True):
+        ran = select(ATTEMPT.trial).where(
+            of_study, ATTEMPT.started >= begun.created, ATTEMPT.started < end
+        )
+        is_other = not found or code_of(found[-1]) != code_of(begun)
+        if is_other and connection.execute(ran.limit(1)).first() is not None:
+            found.append(begun)
+    return Origins(found, best)
+
+
+def code_of(session: Environment) -> tuple[str | None, str | None]:
+    """What tells the code and data of a session from those of others."""
+    return session.revision, session.data_fingerprint
+
+
 def session_at(connection: Connection, study: StudyHead, time: float) -> Environment | None:
     """The environment of a driver's latest session before a time, else of the first one; None if no
     session is recorded."""
-    sessions = environments_of(connection, study)
+    return _before(environments_of(connection, study), time)
+
+
+def _before(sessions: Sequence[Environment], time: float) -> Environment | None:
     begun = [session for session in sessions if session.created <= time]
     return next(iter(begun[-1:] or sessions), None)
 

@@ -204,7 +204,8 @@ def _origin(data: ReportData) -> PageSection | None:
     lines: list[Pieces] = []
     tables = []
     if environments:
-        latest = environments[-1]
+        own = data.result.origins.best
+        latest = own or environments[-1]
         facts = {
             "device": latest.device,
             "code revision": latest.revision,
@@ -214,7 +215,8 @@ def _origin(data: ReportData) -> PageSection | None:
         rows = [(foreign(name), foreign(value)) for name, value in facts.items() if value]
         tables.append(PageTable("Environment", ("what", "which"), rows))
         if len(environments) > 1:
-            begun = f"Its driver began {len(environments)} times; this is the latest environment."
+            which = "the latest one" if own is None else "that of the trial above"
+            begun = f"Its driver began {len(environments)} times; this environment is {which}."
             lines.append((begun,))
     code = [("Study file", data.study.spec)] if data.study.spec else []
     if not tables and not code:

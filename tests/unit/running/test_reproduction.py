@@ -11,9 +11,9 @@ from hpsearch.running.reproduction import (
     Comparison,
     RecordedTraining,
     Repeated,
-    changes,
     recorded_training,
 )
+from hpsearch.store.reading.attempts import changes
 from hpsearch.store.reading.queries import TrialDetail, TrialRow
 from trials.contract import Report
 
@@ -90,7 +90,7 @@ def test_what_is_not_as_it_was_is_named():
     before = Environment(1.0, "abc", packages, "CPU", "f" * 64)
     now = Environment(2.0, "abd", {**packages, "python": "3.12.1"}, "CPU", "e" * 64)
     assert changes(before, now) == [
-        "the files that the task names have changed",
+        "the files that the task names, or what these import, have changed",
         "the code is of git revision abd instead of abc",
         "python 3.12.1 instead of 3.11.1",
     ]

@@ -1,8 +1,10 @@
 """Notes on study files that are valid, and may not do what somebody expects."""
 
+from pathlib import Path
+
 import pytest
 
-from hpsearch.study_file.reading import advice
+from hpsearch.study_file.reading import advice, parse
 from support.studies.small import spec_with
 
 
@@ -51,3 +53,43 @@ def test_the_defaults_are_tried_before_what_is_enqueued():
     (note,) = advice(spec)
     assert note.startswith("enqueue: 3 configurations after the defaults, and budget.trials is 3")
     assert note.endswith("the last 1 are not tried; raise budget.trials to 4")
+
+
+@pytest.mark.parametrize(
+    ("value", "said"),
+    [
+        ("no", "read as false"),
+        ("On", "read as true"),
+        ("y", "read as a text"),
+        ("012", "read as 10"),
+        ("1:30", "read as a text"),
+        ("1e5", "write a number as 100000.0"),
+        ("1e-7", "write a number as 1.0e-07"),
+        ("2020-01-01", "not as a date"),
+        ("None", "read as a text"),
+        ("'no'", None),
+        ("false", None),
+        ("12", None),
+        ("0.5", None),
+        ("node", None),
+    ],
+)
+@pytest.mark.parametrize("place", ["choices", "settings", "args"])
+def test_what_yaml_reads_in_a_way_that_may_not_be_meant_is_said_with_its_line(value, said, place):
+    values = {"choices": "1.5", "settings": "1.5", "args": "1.5", place: value}
+    text = (
+        "study: words\n"
+        f"task: {{kind: 'a:b', args: {{a: {values['args']}}}}}\n"
+        f"settings: {{s: {values['settings']}}}\n"
+        f"space: {{x: {{type: categorical, choices: [x, {values['choices']}]}}}}\n"
+        "objective: {metric: loss, direction: minimize}\n"
+        "budget: {trials: 3, per_trial: {epochs: 1}}\n"
+    )
+    notes = advice(parse(text, base=Path()))
+    if said is None:
+        assert notes == []
+    else:
+        (note,) = notes
+        assert said in note
+        line = {"args": 2, "settings": 3, "choices": 4}[place]
+        assert note.startswith(f"line {line}: ")

@@ -2,6 +2,7 @@
 
 - `command_task`, `run`: the task, and one attempt of it
 - `program`, `keeper`: the program's processes, and the process between them and the worker
+- `starting`: why a program is not started, and the Python that runs it
 - `report_stream`: reports in lines, and in the output or a file as they come
 - `attempt_folder`: the folder that a program writes into, and the checkpoints of it
 - `wandb_run`, `wandb_hook`: scripts of W&B sweeps, and the `wandb` that they find

@@ -5,7 +5,7 @@ task:
   run: python train.py --lr {learning_rate} --epochs {budget} --out {folder}
 """
 
-import shutil
+import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -14,6 +14,7 @@ from trials.contract import Setting, Setup, TaskError
 from trials.descriptions import report_pattern
 from trials.descriptions.command import line_of
 from trials.descriptions.command_line import CommandLine
+from trials.tasks.command import starting
 from trials.tasks.command.run import Command, CommandRun
 
 
@@ -66,11 +67,12 @@ def _demand_program(line: CommandLine, folder: Path) -> None:
     if program is None:
         return
     is_path = "/" in program
-    if shutil.which(str(folder / program) if is_path else program) is not None:
-        return
-    if is_path and (folder / program).is_file():
-        what = f"{program} is not executable; make it so, or name what runs it"
+    file = starting.file_of(program, folder)
+    if file is not None and file.exists():
+        is_startable = os.access(file, os.X_OK) and not file.is_dir()
+        what = starting.certain_fault_of(file) if is_startable else starting.fault_of(file)
     else:
         where = f"in {folder}" if is_path else "on the PATH"
         what = f"there is no program {program!r} {where}"
-    raise TaskError.at("task.run", what)
+    if what is not None:
+        raise TaskError.at("task.run", what)

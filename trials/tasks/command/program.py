@@ -6,13 +6,13 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Literal
 
 from trials.contract import ProgramFailed
-from trials.tasks.command import keeper
+from trials.tasks.command import keeper, starting
 
 CHUNK_BYTES = 1 << 16
 PATIENCE_S = 5.0
@@ -23,7 +23,8 @@ CLUSTERS = ("RAY_", "HPSEARCH_RAY", "HPSEARCH_WORKER")
 """The beginnings of variables with which a program would take itself for a part of the cluster, or
 end before its keeper has ended all of it."""
 
-_CODES = {126: "as where a file is not executable", 127: "as where there is no such program"}
+NOT_STARTED = {126: "as where a file is not executable", 127: "as where there is no such program"}
+"""The exit codes of shells and `env` where they could not start a program."""
 _NAMES = {int(each): each.name for each in signal.Signals}
 _SIGNALS = {
     "SIGKILL": "as where memory runs out",
@@ -57,6 +58,8 @@ class Program:
         self._refusal: str | None = None
         self._suspended: list[int] | None = None
         self._status_text = b""
+        self._file = starting.file_of(words[0], folder, environment.get("PATH"))
+        self._path = environment.get("PATH")
         self._status, telling = os.pipe()
         command = [sys.executable, "-I", "-S", keeper.__file__, str(telling), *words]
         try:
@@ -89,6 +92,16 @@ class Program:
         self._open.add(handle)
 
     @property
+    def fault(self) -> str | None:
+        """Why its file cannot be started, if a reason is seen."""
+        return None if self._file is None else starting.fault_of(self._file, self._path)
+
+    @property
+    def other_python(self) -> Path | None:
+        """The Python that runs it, where it is not ours."""
+        return None if self._file is None else starting.other_python(self._file, self._path)
+
+    @property
     def over(self) -> bool:
         """Nothing is left of the program, and all that it has printed was read."""
         return self.clear and not self._open
@@ -109,6 +122,7 @@ class Program:
                 self._stop_listening(handle)
         refusal, self._refusal = self._refusal, None
         if refusal is not None:
+            refusal = f"{refusal}: {self.fault}" if self.fault else refusal
             raise ProgramFailed(f"the command cannot be started: {refusal}")
         return pieces
 
@@ -179,9 +193,10 @@ class Program:
         """
         found: set[Path] = set()
         for process in self._suspended or ():
-            for path in _open_files(process):
-                if path.is_relative_to(folder) and path.is_file():
-                    found.add(path)
+            with suppress(OSError):
+                for path in open_for_writing(Path(f"/proc/{process}/fd"), appends=False):
+                    if path.is_relative_to(folder) and path.is_file():
+                        found.add(path)
         return sorted(found)
 
     def close(self) -> bool:
@@ -204,24 +219,22 @@ class Program:
         return True
 
 
-def _open_files(process: int) -> list[Path]:
-    found = []
-    # The process may end meanwhile, or belong to another user.
-    with suppress(OSError):
-        for handle in Path(f"/proc/{process}/fd").iterdir():
-            facts = Path(f"/proc/{process}/fdinfo/{handle.name}").read_text()
-            _, _, after = facts.partition("flags:")
-            flags = int(after.split()[0], 8)
-            is_writable = flags & os.O_ACCMODE != os.O_RDONLY
-            if is_writable and not flags & os.O_APPEND:
-                found.append(handle.readlink())
-    return found
+def open_for_writing(handles: Path, *, appends: bool = True) -> Iterator[Path]:
+    """The files that a process, by its folder of handles in /proc, has open for writing; without
+    `appends`, not to append. Raises OSError if it ends meanwhile, or belongs to another user."""
+    for handle in handles.iterdir():
+        facts = (handles.with_name("fdinfo") / handle.name).read_text()
+        _, _, after = facts.partition("flags:")
+        flags = int(after.split()[0], 8)
+        is_writable = flags & os.O_ACCMODE != os.O_RDONLY
+        if is_writable and (appends or not flags & os.O_APPEND):
+            yield handle.readlink()
 
 
 def exit_text(code: int) -> str:
     """The end of a process in words, by its exit code; below 0 is a signal."""
-    if code in _CODES:
-        return f"exit code {code}, {_CODES[code]}"
+    if code in NOT_STARTED:
+        return f"exit code {code}, {NOT_STARTED[code]}"
     if code > 128 and code - 128 in _NAMES:
         return f"exit code {code}: {_with_cause(_NAMES[code - 128])}"
     if code >= 0:

@@ -7,6 +7,7 @@ may first go on for a while. A trial that waits at a rung waits suspended.
 
 import collections
 import signal
+import sys
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -21,10 +22,11 @@ from trials.running.reported import Stopwatch
 from trials.settings import in_full
 from trials.tasks.command.attempt_folder import AttemptFolder
 from trials.tasks.command.output import Output
-from trials.tasks.command.program import Program, Source, exit_text, own_environment
+from trials.tasks.command.program import NOT_STARTED, Program, Source, exit_text, own_environment
 from trials.tasks.command.report_stream import ReportLine, ReportStream
 from trials.tasks.command.wandb_run import WandbRun, config_of
 
+_IMPORT = "No module named"  # in the output of a Python that lacks a package
 POLL_S = 0.1
 """The longest wait for news before the run hands control back to its worker."""
 FINISH_S = 300.0
@@ -153,7 +155,10 @@ class CommandRun:
             environment = self._wandb.environment(environment)
             words = self._wandb.words(line, values)
         self._output.note(f"attempt {setup.attempt}: {' '.join(words)}")
-        return Program(words, self._command.base, environment)
+        program = Program(words, self._command.base, environment)
+        if program.other_python is not None:
+            self._output.note(f"it runs on {program.other_python}, not on {sys.executable}")
+        return program
 
     def _listen(self, program: Program, timeout_s: float) -> None:
         self._take_in(program.read(timeout_s))
@@ -236,7 +241,12 @@ class CommandRun:
             return ProgramFailed(f"{what}; {self._advice()}", details)
         words = self._output.words
         why = words.last if code == -signal.SIGKILL else words.cause
-        return ProgramFailed(f"{what}: {why}" if why else what, details)
+        what = f"{what}: {why}" if why else what
+        if code in NOT_STARTED and program.fault is not None:  # as `env` says it
+            what += f"; {program.fault}"
+        if program.other_python is not None and _IMPORT in f"{why} {details}":
+            what += f"; it ran on {program.other_python}, not on the Python of this program"
+        return ProgramFailed(what, details)
 
     def _advice(self) -> str:
         if self._reached > 0:

@@ -14,7 +14,6 @@ A script that knows its trial from `trials.script` runs as if started by hand:
 ``my_module:__main__`` is the whole file.
 """
 
-import importlib
 import importlib.util
 import inspect
 import runpy
@@ -29,8 +28,9 @@ from trials.contract import Setting, Setup, TaskError
 from trials.descriptions.builtin import LIBRARIES
 from trials.foreign import in_words, text_of
 from trials.running.randomness import seed_everything
-from trials.script import ImportEnds, importing, parsed_arguments
+from trials.script import ImportEnds, parsed_arguments
 from trials.settings import nearest
+from trials.tasks.function import own
 from trials.tasks.function.run import Function, FunctionRun
 from trials.tasks.function.trial import FunctionTrial
 
@@ -92,7 +92,6 @@ def named(kind: str, base: Path) -> Any:
     """Import what ``package.module:name`` names, looking in `base` first. Raises TaskError if there
     is no such module or name, or the module fails on import."""
     module_name, _, name = kind.partition(":")
-    _look_in(base)
     module = _imported(module_name, base)
     found = getattr(module, name, None)
     if found is None:
@@ -128,16 +127,26 @@ def file_of(kind: str, base: Path) -> Path:
     """The file of the script that ``module:__main__`` names; modules beside it are found from then
     on. Raises TaskError if there is none."""
     module_name = kind.partition(":")[0]
-    _look_in(base)
-    try:
-        spec = importlib.util.find_spec(module_name)
-    except ModuleNotFoundError:  # the package that it would be in
-        spec = None
-    if spec is None or spec.origin is None:
-        raise _mistake(f"no module named {module_name!r}; it must be in {base} or be installed")
-    file = Path(spec.origin)
-    _look_in(file.parent)
+    own.look_in(base)
+    file = own.file_in(base, module_name)
+    if file is None:
+        try:
+            spec = importlib.util.find_spec(module_name)
+        except ModuleNotFoundError:  # the package that it would be in
+            spec = None
+        if spec is None or spec.origin is None:
+            raise _mistake(f"no module named {module_name!r}; it must be in {base} or be installed")
+        file = Path(spec.origin)
+    own.look_in(file.parent)
     return file
+
+
+def remarks(kind: str, base: Path) -> list[str]:
+    """Sentences on what the module of a function imports that may not be what it means."""
+    file = own.file_in(base, kind.partition(":")[0])
+    shadowed = [] if file is None else own.shadowed(file, base)
+    found = "finds the installed module, not the one beside it: rename that one if it is meant"
+    return [f"{file}: import {name} {found}" for name in shadowed]
 
 
 def _whole_file(file: Path) -> Function:
@@ -160,21 +169,20 @@ def _as_script(file: str, trial: FunctionTrial) -> Iterator[None]:
         sys.argv = before
 
 
-def _look_in(base: Path) -> None:
-    if str(base) not in sys.path:
-        sys.path.insert(0, str(base))
-
-
 def _imported(name: str, base: Path) -> ModuleType:
     try:
-        with importing(name):
-            return importlib.import_module(name)
+        return own.load(name, base)
     except ImportEnds as end:
-        sys.modules[name] = end.module
+        sys.modules[end.module.__name__] = end.module
         return end.module
     except Exception as error:
-        missing = error.name if isinstance(error, ModuleNotFoundError) else None
-        if missing is not None and f"{name}.".startswith(f"{missing}."):
+        missing = error.name if isinstance(error, ImportError) else None
+        top = (missing or "").partition(".")[0]
+        if top and own.file_in(base, top) is not None and own.is_installed(top, base):
+            what = f"importing {name} failed: {in_words(error)}; {top} is the name of an installed"
+            raise _mistake(f"{what} module, too: rename {top} in {base}") from error
+        is_missing = isinstance(error, ModuleNotFoundError)
+        if is_missing and missing is not None and f"{name}.".startswith(f"{missing}."):
             what = f"no module named {missing!r}; it must be in {base} or be installed"
             raise _mistake(what) from None
         what = f"importing {name} failed: {in_words(error)}; fix the module"

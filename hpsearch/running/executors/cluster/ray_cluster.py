@@ -35,9 +35,11 @@ from ray._private import services
 from ray._private import utils as ray_utils
 from ray._private.state import state
 from ray.exceptions import RayError
+from ray.job_config import JobConfig
 from ray.util.placement_group import PlacementGroup, placement_group_table
 
 from hpsearch.errors import ClusterLost, HpsearchError, Unusable
+from hpsearch.running.executors.cluster import callers_folder
 from hpsearch.running.executors.cluster.address import refuse_unreachable
 from hpsearch.running.executors.cluster.guardian import PAUSE_S, end_all, guard
 from hpsearch.running.executors.cluster.ray_thread import RayThread
@@ -112,7 +114,7 @@ def _make_local(resources: Resources, mark: str | None) -> None:
         cpus = max(cpus, math.ceil(resources.workers * resources.processes * resources.cpu))
     start = partial(ray.init, address="local", num_cpus=cpus, include_dashboard=False, **_quietly())
     try:
-        with _without_secrets(), _marked(mark), _apart():
+        with _without_secrets(), _marked(mark), _apart(), callers_folder.left_out():
             try:
                 start()
             except Exception as error:
@@ -178,8 +180,20 @@ def _join(address: str) -> None:
         raise Unreachable(f"no Ray cluster answers at {address}: {line_of(error)}", hint) from error
 
 
+class _WithoutFolders(JobConfig):  # type: ignore[misc] # Ray's has no types
+    """The configuration of a job whose workers import what is installed. Ray would let them look in
+    the driver's folders before."""
+
+    def _serialize(self) -> bytes:
+        self._py_driver_sys_path.clear()
+        self._cached_pb = None
+        serialized: bytes = super()._serialize()
+        return serialized
+
+
 def _quietly() -> dict[str, Any]:
-    return {"log_to_driver": False, "logging_level": logging.ERROR, "namespace": "hpsearch"}
+    quiet = {"log_to_driver": False, "logging_level": logging.ERROR}
+    return {**quiet, "namespace": "hpsearch", "job_config": _WithoutFolders()}
 
 
 @contextmanager

@@ -1,12 +1,15 @@
 """Files that a trial writes where all trials of its study do, as `hpsearch check` finds them."""
 
+import subprocess
 from pathlib import Path
+from subprocess import PIPE
 
 import pytest
 
 from hpsearch.running.rehearsal.shared_files import SharedFiles
 from hpsearch.study_file.models import StudySpec
 from hpsearch.study_file.reading import parse
+from support.patience import wait_until
 
 STUDY = """\
 study: writes
@@ -57,7 +60,8 @@ def test_the_working_directory_counts_too(spec, tmp_path, monkeypatch):
 
 def test_what_programs_keep_for_themselves_is_left_out(spec, tmp_path):
     files = SharedFiles(spec)
-    for name in ("__pycache__/a.pyc", ".cache/x", "wandb/run/y", "hpsearch.db"):
+    ours = ("hpsearch.db", "mine.sqlite3-wal")
+    for name in ("__pycache__/a.pyc", ".cache/x", "wandb/run/y", *ours):
         path = tmp_path / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text("x")
@@ -69,3 +73,18 @@ def test_a_folder_that_cannot_be_read_or_goes_meanwhile_is_no_error(spec, tmp_pa
     files = SharedFiles(spec)
     (tmp_path / "code" / "data.csv").unlink()
     assert remarks(files) == ""
+
+
+def test_what_others_write_meanwhile_is_not_the_trials(spec, tmp_path):
+    files = SharedFiles(spec)
+    with (
+        (tmp_path / "check.log").open("w") as log,
+        subprocess.Popen(["tee", tmp_path / "tee.log"], stdin=PIPE, stdout=log, text=True) as tee,
+    ):
+        assert tee.stdin is not None
+        tee.stdin.write("what check says\n")
+        tee.stdin.flush()
+        wait_until(lambda: (tmp_path / "tee.log").exists() and (tmp_path / "tee.log").read_text())
+        assert remarks(files) == ""
+    (tmp_path / "closed.log").write_text("x")
+    assert "closed.log" in remarks(files)

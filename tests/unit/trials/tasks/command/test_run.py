@@ -152,16 +152,18 @@ def test_a_program_that_is_not_there_is_a_mistake_in_the_study_file(tmp_path):
     for run, said in (
         ("no-such-program x", "there is no program 'no-such-program' on the PATH"),
         ("./none.sh", f"there is no program './none.sh' in {tmp_path}"),
-        ("./train.sh", "./train.sh is not executable"),
+        ("./train.sh", "train.sh is not executable"),
     ):
         (problem,) = tasks.inspect({"kind": "command", "run": run}, tmp_path)
         assert (problem.where, said in problem.what) == ("task.run", True), problem.what
 
 
 def test_a_program_that_vanishes_says_so(start, tmp_path):
-    (tmp_path / "train.sh").write_text("#!/nowhere/sh\n")
+    (tmp_path / "train.sh").write_text("#!/bin/sh\n")
     (tmp_path / "train.sh").chmod(0o755)
-    assert "cannot be started: No such file or directory" in failure(start("./train.sh"))
+    run = start("./train.sh")
+    (tmp_path / "train.sh").unlink()
+    assert "cannot be started: No such file or directory" in failure(run)
 
 
 def test_an_error_has_the_exit_code_and_the_last_line_and_details(start, python):
