@@ -24,6 +24,12 @@ LIBRARIES = (RAY_TUNE, OPTUNA)
 _FUNCTION_FIELDS = (
     Field("args", (dict,), "parameters given to every trial"),
     Field(
+        "warm",
+        (bool,),
+        "whether trials after each other share a process; by default, functions do and scripts"
+        " do not",
+    ),
+    Field(
         "library",
         (str,),
         "the library that the function is written for; if missing, it takes (params, trial)",

@@ -18,7 +18,7 @@ from hpsearch.domain import events as ev
 from hpsearch.running.executors import worker_process
 from hpsearch.running.executors.attempt.attempt_log import printing_into
 from hpsearch.running.executors.attempt.execution import Ending
-from hpsearch.running.executors.worker import Worker
+from hpsearch.running.executors.worker import ReplaceWorker, Worker
 from hpsearch.running.executors.worker_config import WorkerConfig
 from hpsearch.search.questions import first_value, other_value
 from trials.contract import Problem, Ranks
@@ -38,6 +38,7 @@ class Tried:
     """The first news; None if the time was over, or the process ended by itself."""
     seconds: float = 0.0  # until then
     exit_code: int | None = None  # of the process that ended by itself, as `multiprocessing` has it
+    lost: str | None = None  # how the process of its training has ended
     imported: bool = False  # true if the task was built by then
     start_up_s: float = 0.0  # seconds from its order until it could train
     reports: dict[float, Mapping[str, float]] = field(default_factory=dict)  # by the resource
@@ -101,6 +102,10 @@ def try_out(
                         return tried
                 case None | ev.Asked():
                     pass
+                case ReplaceWorker():
+                    tried.lost = news.why
+                    note(None)
+                    return tried
                 case _:
                     note(news)
                     return tried
@@ -173,8 +178,8 @@ def _serve(
                 value_of = other_value if event.name in others else first_value
                 given = {event.name: value_of(event.distribution)}
                 worker.advance(ev.Advance(order.trial, order.attempt, order.until, given))
-            if isinstance(event, ev.Began | ev.Asked | ev.Reported | Ending):
+            if isinstance(event, ev.Began | ev.Asked | ev.Reported | Ending | ReplaceWorker):
                 with suppress(OSError):  # nobody waits for it any more
                     pipe.send(event)
-            if isinstance(event, Ending):
+            if isinstance(event, Ending | ReplaceWorker):
                 os._exit(0)

@@ -25,12 +25,14 @@ from trials.checkpoints.disk.log_file import OURS
 from trials.descriptions.builtin import BUILT_IN, describe
 from trials.descriptions.command import COMMAND
 from trials.descriptions.report_pattern import visible
-from trials.tasks.command.program import exit_text
+from trials.running.exit_codes import exit_text
 
 LIMIT_S = 120.0  # seconds that a trial may take to its first report
 MAIN_GUARD = 'if it trains when it is imported, put that under if __name__ == "__main__"'
 HOW_TO_REPORT = "report once after each part of its budget: docs/own-training-code.md, command.md"
 SHOWN_LINES, SHOWN_LETTERS = 12, 200  # limits of a trial's printed lines that are shown
+
+LOST_HINT = "a study tries such a trial again; its log shows what it has printed"
 
 Note = Callable[[str], None]  # prints a line
 
@@ -78,6 +80,8 @@ def first_report(spec: StudySpec, name: str, device: str, note: Note) -> dict[st
         raise UserError(f"the first trial fails ({failure.kind.value}): {failure.text}")
     if tried.news is not None:
         raise UserError("the first trial ends without a report", HOW_TO_REPORT)
+    if tried.lost is not None:
+        raise UserError(f"in the first trial, {tried.lost}", LOST_HINT)
     if tried.exit_code is not None:
         raise _process_ended(spec, tried.exit_code, imported=tried.imported)
     after = f"no report within {duration(tried.seconds)}"

@@ -11,7 +11,7 @@ from trials.checkpoints.continuing import opened, opened_on_ranks
 from trials.checkpoints.folders import inside
 from trials.checkpoints.manifests import CheckpointError, Label
 from trials.checkpoints.trimming import trim_waiting
-from trials.tasks.function.run import FunctionRun
+from support.running.function_runs import run_in_thread
 
 
 @pytest.mark.parametrize("harm", ["truncated", "flipped", "no manifest", "file gone", "empty"])
@@ -81,7 +81,7 @@ def test_a_training_function_continues_from_a_store(lab):
 
     def run(resume_from=None):
         setup = dataclasses.replace(lab.setup("unused", {"epochs": 4}, resume_from), folder=url)
-        return FunctionRun(counting, {}, setup)
+        return run_in_thread(counting, setup)
 
     first = run()
     items = (item for item in first if item is not None)
