@@ -42,10 +42,7 @@ class Thread:
     def take(self):
         return self
 
-    def prepare(self, library):
-        pass
-
-    def give_back(self, process, closed):
+    def give_back(self, process, *, goes_on):
         pass
 
 

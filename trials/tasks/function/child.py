@@ -2,6 +2,9 @@
 
 It is started by `process.TrainingProcess`, with one end of a pipe. Nothing else runs in it, so that
 the code may set signal handlers, fork and print as where it is started by hand.
+
+Where each attempt is to have a new process, it is forked from this one, which has imported nothing
+of the user's and begun no thread: that takes milliseconds, where an import of torch takes seconds.
 """
 
 import atexit
@@ -11,6 +14,7 @@ import signal
 import socket
 import sys
 import threading
+import warnings
 from collections.abc import Callable, Mapping
 from contextlib import nullcontext, suppress
 from dataclasses import replace
@@ -39,6 +43,7 @@ from trials.tasks.function.messages import (
     Begin,
     Close,
     Closed,
+    Died,
     Done,
     Ended,
     GoOn,
@@ -245,14 +250,42 @@ class Child:
                 with suppress(ImportError):
                     __import__(order.library)
             if isinstance(order, Begin):
-                self._print_to_worker()
-                goes_on = self._attempt(order)
-                if not goes_on and not order.has_ranks:  # which a broken group would wait for
-                    _run_exit_functions()
+                forks = sys.platform == "linux" and not order.stays
+                serve = self._serve_in_fork if forks else self._serve
                 with suppress(OSError):
-                    self._connection.send(Closed(goes_on))
-                if not goes_on:
-                    os._exit(0)  # the rest of an interpreter's end has no effect, and takes long
+                    self._connection.send(serve(order))
+
+    def _serve_in_fork(self, order: Begin) -> Closed | Died:
+        parent = os.getpid()
+        heard, saying = os.pipe()
+        os.set_blocking(heard, False)
+        with warnings.catch_warnings():  # of threads, which only wait
+            warnings.simplefilter("ignore", DeprecationWarning)
+            process = os.fork()
+        if process == 0:
+            _die_with(parent)
+            _ignore_notices()
+            self._attempt(order)
+            _end_of_process(order)
+            os.write(saying, b"\0")
+            os._exit(0)
+        os.close(saying)
+        try:
+            _, status = os.waitpid(process, 0)
+            with suppress(BlockingIOError):
+                if os.read(heard, 1):
+                    return Closed(goes_on=True)
+            return Died(os.waitstatus_to_exitcode(status))
+        finally:
+            os.close(heard)
+
+    def _serve(self, order: Begin) -> Closed:
+        if self._attempt(order):
+            return Closed(goes_on=True)
+        _end_of_process(order)
+        with suppress(OSError):
+            self._connection.send(Closed(goes_on=False))
+        os._exit(0)  # the rest of an interpreter's end has no effect, and takes long
 
     def _print_to_worker(self) -> None:
         with socket.socket(fileno=os.dup(self._connection.fileno())) as line:
@@ -262,6 +295,7 @@ class Child:
             os.close(output)
 
     def _attempt(self, order: Begin) -> bool:
+        self._print_to_worker()
         line = Line(self._connection)
         self._take_environment(order.environment)
         try:
@@ -306,10 +340,11 @@ class Child:
         return self._tasks[pickled]
 
 
-def _run_exit_functions() -> None:
-    """Do what the code sees of the end of its process."""
-    threading._shutdown()  # type: ignore[attr-defined]
-    atexit._run_exitfuncs()
+def _end_of_process(order: Begin) -> None:
+    """Do what the code sees of the end of its process. A broken group of ranks would wait."""
+    if not order.has_ranks:
+        threading._shutdown()  # type: ignore[attr-defined]
+        atexit._run_exitfuncs()
     for stream in (sys.stdout, sys.stderr):
         with suppress(Exception):
             stream.flush()
@@ -330,13 +365,17 @@ def _ignore_notices() -> None:
         signal.signal(number, ignore)
 
 
+def _die_with(parent: int) -> None:
+    if sys.platform == "linux":
+        prctl(_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != parent:
+        os._exit(1)
+
+
 def main(handle: int, worker: int) -> None:
     """Train for a worker, by its number, at the other end of a pipe."""
     os.set_inheritable(handle, False)
-    if sys.platform == "linux":
-        prctl(_PDEATHSIG, signal.SIGKILL)
-    if os.getppid() != worker:
-        os._exit(1)
+    _die_with(worker)
     _ignore_notices()
     sys.argv = [""]
     Child(Connection(handle)).serve()

@@ -57,8 +57,8 @@ class FunctionTask:
         adapt: For code of the `library` of the part; None for a function of `(params, trial)`.
 
     Attributes:
-        stays: Whether its process trains one attempt after another. That of a script does not,
-            unless the study file says so: by hand it is started anew, too.
+        stays: Whether the process that has imported it trains one attempt after another. That of
+            a script does not, unless the study file says so: by hand it is started anew, too.
         connects: Whether several ranks are connected before it is called; a script does so itself.
     """
 
@@ -70,7 +70,7 @@ class FunctionTask:
         is_script = task["kind"].endswith(f":{SCRIPT}")
         self.connects = not is_script
         self.stays = bool(task.get("warm", adapt is not None or not is_script))
-        self._processes = Processes(stays=self.stays)
+        self._processes = Processes()
         if adapt is None and "library" in task:
             what = f"code that is written for {task['library']} trains in a study alone"
             raise TaskError.at("task.library", f"{what}; use hpsearch run")
@@ -97,8 +97,13 @@ class FunctionTask:
         """Do nothing: a function reads its own data."""
 
     def start(self, setup: Setup, data: Any) -> FunctionRun:
-        has_ranks = setup.ranks is not None
-        order = Begin(pickle.dumps(self), pickle.dumps(setup), dict(os.environ), has_ranks)
+        order = Begin(
+            task=pickle.dumps(self),
+            setup=pickle.dumps(setup),
+            environment=dict(os.environ),
+            has_ranks=setup.ranks is not None,
+            stays=self.stays,
+        )
         return FunctionRun(self._processes, order)
 
 

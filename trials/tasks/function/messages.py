@@ -17,17 +17,19 @@ class Begin:
         setup: Its `Setup`, pickled.
         environment: The worker's environment variables.
         has_ranks: Other processes train it, too.
+        stays: The process takes other attempts of this task.
     """
 
     task: bytes
     setup: bytes
     environment: Mapping[str, str]
-    has_ranks: bool = False
+    has_ranks: bool
+    stays: bool
 
 
 @dataclass(frozen=True, slots=True)
 class Preload:
-    """Imports a library ahead of the attempt that will need it."""
+    """Imports a library ahead of the attempts that will need it."""
 
     library: str
 
@@ -62,7 +64,7 @@ class Said:
 
     Args:
         best: The checkpoint of the best report of the attempt so far.
-        library: The library that the next process may import ahead; None for none.
+        library: The library that may be imported ahead of the next attempt; None for none.
     """
 
     item: Item
@@ -84,6 +86,17 @@ class Ended:
     best: Path | str | None = None
     error: BaseException | None = None
     was_stopped: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Died:
+    """The process that was forked for an attempt has ended before it.
+
+    Args:
+        code: Its exit code, or minus the number of the signal that ended it.
+    """
+
+    code: int
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,7 @@
 """The process of training code, seen from its worker.
 
-It is started anew, not forked: neither Ray nor CUDA survives a fork. On Linux it ends with the
-thread that started it; elsewhere, at its next word to its worker.
+It is started anew, not forked from its worker: neither Ray nor CUDA survives that. On Linux it ends
+with the thread that started it; elsewhere, at its next word to its worker.
 """
 
 import json
@@ -18,7 +18,7 @@ from typing import Any
 
 from trials.contract import ProcessEnded
 from trials.running.exit_codes import exit_text
-from trials.tasks.function.messages import Begin, Closed, Preload
+from trials.tasks.function.messages import Begin, Died, Preload
 
 END_S = 10.0
 """The time that a process may take to end by itself: what `atexit` calls, and threads."""
@@ -38,7 +38,7 @@ def running() -> frozenset[int]:
 
 
 class TrainingProcess:
-    """A process that trains one attempt at a time, in its main thread."""
+    """A process that trains one attempt at a time, in its main thread or that of its fork."""
 
     def __init__(self) -> None:
         ours, theirs = socket.socketpair()
@@ -54,6 +54,7 @@ class TrainingProcess:
         self.connection = Connection(ours.detach())
         self.number = self._process.pid
         self._kills = 0
+        self._has_preloaded = False
         self._finalizer = weakref.finalize(self, _abandon, self._process, self.connection)
         _running.add(self)
 
@@ -77,10 +78,13 @@ class TrainingProcess:
     def hear(self, timeout_s: float) -> Any:
         """The next message; None if there is none in time. Raises ProcessEnded."""
         try:
-            if self.connection.poll(timeout_s):
-                return self.connection.recv()
+            message = self.connection.recv() if self.connection.poll(timeout_s) else None
         except (EOFError, OSError):
             raise self._end() from None
+        if isinstance(message, Died):
+            raise self._end_of(message.code)
+        if message is not None:
+            return message
         # Processes that it has forked may hold its end of the pipe open.
         if self.is_alive or self.connection.poll(0):
             return None
@@ -88,12 +92,20 @@ class TrainingProcess:
 
     def _end(self) -> ProcessEnded:
         self.wait(END_S)
-        code = self._process.returncode
+        return self._end_of(self._process.returncode)
+
+    def _end_of(self, code: int) -> ProcessEnded:
         is_killed = code == -signal.SIGKILL
         if is_killed and out_of_memory_kills() > self._kills:
             what = "the operating system has killed the process of the training: out of memory"
             return ProcessEnded(what, code, is_out_of_memory=True)
         return ProcessEnded(f"the process of the training ended with {exit_text(code)}", code)
+
+    def preload(self, library: str) -> None:
+        """Import a library ahead of the next attempt."""
+        if not self._has_preloaded:
+            self._has_preloaded = True
+            self.say(Preload(library))
 
     def wait(self, timeout_s: float) -> None:
         """Wait for its end, and kill it if it takes too long."""
@@ -109,31 +121,20 @@ class TrainingProcess:
 
 
 class Processes:
-    """The processes of one task: one that stays from attempt to attempt, or a new one for each.
+    """The process of one task, which stays from attempt to attempt."""
 
-    A new one is started ahead, while the one before trains, and imports what that has imported.
-    """
-
-    def __init__(self, *, stays: bool) -> None:
-        self._stays = stays
-        self._next: TrainingProcess | None = None
+    def __init__(self) -> None:
+        self._idle: TrainingProcess | None = None
 
     def take(self) -> TrainingProcess:
         """A process for an attempt."""
-        process, self._next = self._next, None
+        process, self._idle = self._idle, None
         return process if process is not None and process.is_alive else TrainingProcess()
 
-    def prepare(self, library: str | None) -> None:
-        """Start the process of the next attempt, unless one stays for it."""
-        if not self._stays and self._next is None:
-            self._next = TrainingProcess()
-            if library is not None:
-                self._next.say(Preload(library))
-
-    def give_back(self, process: TrainingProcess, closed: Closed) -> None:
+    def give_back(self, process: TrainingProcess, *, goes_on: bool) -> None:
         """Take back the process of an attempt that is over."""
-        if closed.goes_on:
-            self._next = process
+        if goes_on:
+            self._idle = process
         else:
             process.wait(END_S)
 

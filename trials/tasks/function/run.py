@@ -53,6 +53,7 @@ class FunctionRun:
         self._waits = False  # to go on
         self._recorded = 0.0
         self._is_closed = False
+        self._library: str | None = None
         try:
             self._process.begin(begin)
             message = self._next()
@@ -73,7 +74,7 @@ class FunctionRun:
         """
         while self.finished is None and not self._is_closed:
             self._let_go()
-            while (message := self._process.hear(POLL_S)) is None:
+            while (message := self._hear()) is None:
                 yield None
                 if self._is_closed:
                     return
@@ -82,7 +83,7 @@ class FunctionRun:
                 return
             assert isinstance(message, Said), message
             self._item, self._waits, self.best = message.item, True, message.best
-            self._processes.prepare(message.library)
+            self._library = message.library
             yield self._item
 
     def _let_go(self) -> None:
@@ -90,11 +91,18 @@ class FunctionRun:
             self._item, self._waits = None, False
             self._process.say(GoOn(self._given))
 
+    def _hear(self) -> Any:
+        try:
+            return self._process.hear(POLL_S)
+        except ProcessEnded:
+            self._is_closed = True
+            self._process.kill()
+            raise
+
     def _next(self) -> Any:
-        while True:
-            message = self._process.hear(POLL_S)
-            if message is not None:
-                return message
+        while (message := self._hear()) is None:
+            pass
+        return message
 
     def _take_end(self, end: Ended) -> None:
         self.finished = end.finished
@@ -137,6 +145,7 @@ class FunctionRun:
         except ProcessEnded as end:
             if self.finished is None:
                 log.warning("while its trial was stopped, %s", end)
+            self._process.kill()
             return True
         if closed is None:
             log.warning(
@@ -145,7 +154,9 @@ class FunctionRun:
             )
             self._process.kill()
             return True
-        self._processes.give_back(self._process, closed)
+        self._processes.give_back(self._process, goes_on=closed.goes_on)
+        if closed.goes_on and self._library is not None:
+            self._process.preload(self._library)
         return True
 
     def _closed(self) -> Closed | None:
