@@ -49,7 +49,9 @@ class Part:
 
 
 def _attribute(owner: Any, name: str, words: str = "") -> Part:
-    return Part(words or name, lambda: getattr(owner, name), lambda value: setattr(owner, name, value))
+    return Part(
+        words or name, lambda: getattr(owner, name), lambda value: setattr(owner, name, value)
+    )
 
 
 def _pair(owner: Any, read: str, put: str, words: str = "") -> Part:
@@ -272,7 +274,9 @@ def _of_python() -> list[Part]:
 
 
 def _timer(number: int) -> Part:
-    return Part("a timer", lambda: any(signal.getitimer(number)), lambda _: signal.setitimer(number, 0))
+    return Part(
+        "a timer", lambda: any(signal.getitimer(number)), lambda _: signal.setitimer(number, 0)
+    )
 
 
 def _umask() -> int:

@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 import torch
 
+from support.running.function_runs import run_in_thread
 from trials.contract import Goal, Note, Report, Run, Setup
 from trials.running.report_grid import budget_from
 from trials.running.runner import Runner
-from support.running.function_runs import run_in_thread
 
 Train = Callable[[Any, Any], None]
 
