@@ -28,7 +28,7 @@ def derive(seed: int, use: Use, index: int = 0) -> int:
 
 
 def seed_everything(seed: int) -> None:
-    """Seed the generators of torch (on the CPU and every GPU) if it is imported, Python and numpy."""
+    """Seed the generators of Python, numpy and, if it is imported, torch (on the CPU and GPUs)."""
     random.seed(seed)
     np.random.seed(seed % 2**32)
     torch = sys.modules.get("torch")

@@ -230,7 +230,7 @@ class Worker:
                     why = why or left
                     if log is not None and lost is not None:
                         log.note(f"lost: {lost}")
-                    elif log is not None:
+                    elif log is not None and ending is not None:
                         note_end(log, self._state.config, reached, ending, left)
         finally:
             if lost is not None:

@@ -12,10 +12,12 @@ from hpsearch.domain import events as ev
 from hpsearch.domain.numbers import duration, in_unit, pairs
 from hpsearch.errors import UserError
 from hpsearch.running.executors.first_report import Tried, try_out
+from hpsearch.running.executors.worker import ReplaceWorker
 from hpsearch.running.rehearsal import unlearnt
-from hpsearch.running.rehearsal.other_values import OtherValues
+from hpsearch.running.rehearsal.other_values import OtherValues, most_different
 from hpsearch.running.rehearsal.proposed_pattern import proposed
 from hpsearch.running.rehearsal.shared_files import SharedFiles
+from hpsearch.running.rehearsal.used_process import keeps_its_process, remarks_on_process
 from hpsearch.running.study_run.workers import worker_config
 from hpsearch.study_file import space
 from hpsearch.study_file.models import StudySpec
@@ -62,6 +64,10 @@ def first_report(spec: StudySpec, name: str, device: str, note: Note) -> dict[st
         if spec.task["kind"] not in BUILT_IN:
             again = partial(start, spec, device=device)
             OtherValues(again, spec, params, tried, note).compare()
+            if keeps_its_process(spec.task):
+                other = next(iter(most_different(spec, params)), params)
+                for line in remarks_on_process(again, spec, params, other, tried):
+                    note(f"{name}: {line}")
             for line in files.remarks():
                 note(f"{name}: {line}")
         return _measured(tried.news, tried)
@@ -78,10 +84,10 @@ def first_report(spec: StudySpec, name: str, device: str, note: Note) -> dict[st
     if isinstance(tried.news, ev.Failed):
         failure = tried.news
         raise UserError(f"the first trial fails ({failure.kind.value}): {failure.text}")
-    if tried.news is not None:
+    if isinstance(tried.news, ev.Finished | ev.Stopped):
         raise UserError("the first trial ends without a report", HOW_TO_REPORT)
-    if tried.lost is not None:
-        raise UserError(f"in the first trial, {tried.lost}", LOST_HINT)
+    if isinstance(tried.news, ReplaceWorker):
+        raise UserError(f"in the first trial, {tried.news.why}", LOST_HINT)
     if tried.exit_code is not None:
         raise _process_ended(spec, tried.exit_code, imported=tried.imported)
     after = f"no report within {duration(tried.seconds)}"

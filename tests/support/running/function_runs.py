@@ -58,6 +58,19 @@ def run_in_thread(function, setup, grace_s=5.0, params=None):
     return FunctionRun(Thread(function, setup, params or {}), None, grace_s)
 
 
+class TaskInThread:
+    """A `FunctionTask` whose functions run in threads of this process."""
+
+    metrics = settings = None
+
+    def __init__(self, task):
+        self._task = task
+
+    def start(self, setup, data):
+        params = {**self._task.args, **setup.params}
+        return run_in_thread(self._task.function, setup, params=params)
+
+
 def run_of(function, tmp_path, grace_s=5.0, **changes):
     return run_in_thread(function, setup_in(tmp_path, **changes), grace_s)
 

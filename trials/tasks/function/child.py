@@ -8,6 +8,7 @@ of the user's and begun no thread: that takes milliseconds, where an import of t
 """
 
 import atexit
+import ctypes
 import os
 import pickle
 import signal
@@ -38,7 +39,6 @@ from trials.running.randomness import seed_everything
 from trials.running.reported import numbers_among
 from trials.running.runner import failure_of
 from trials.script import in_trial
-from trials.tasks.command.keeper import prctl
 from trials.tasks.function.messages import (
     Begin,
     Close,
@@ -158,19 +158,19 @@ def attend(
         if line.is_stopping():
             return True
         returned: object = None
-        error: BaseException | None = None
+        failure: BaseException | None = None
         ranks = setup.ranks
         joined = nullcontext() if ranks is None else ranks.joined(setup.device, connects=connects)
         try:
             with in_trial(trial), joined:
                 returned = function(params, trial)
         except BaseException as raised:  # noqa: BLE001 - it is the worker's to judge
-            error = raised
-        end = _ended(line, call, trial, error, returned)
-        del error, returned  # with what their frames hold
+            failure = raised
+        end = _ended(line, call, trial, failure, returned)
+        failure = returned = None  # with what their frames hold
         line.say(end)
         line.wait_for_close()
-        return end.error is None
+        return end.error is None or end.was_stopped
     except BaseException as error:  # noqa: BLE001 - it is the worker's to judge
         return line.fail(error)
     finally:
@@ -367,7 +367,7 @@ def _ignore_notices() -> None:
 
 def _die_with(parent: int) -> None:
     if sys.platform == "linux":
-        prctl(_PDEATHSIG, signal.SIGKILL)
+        ctypes.CDLL(None).prctl(_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
     if os.getppid() != parent:
         os._exit(1)
 

@@ -29,7 +29,7 @@ from types import ModuleType
 from typing import Any
 
 from trials.contract import Setting, Setup, TaskError
-from trials.descriptions.builtin import LIBRARIES
+from trials.descriptions.builtin import LIBRARIES, stays_warm
 from trials.foreign import in_words, text_of
 from trials.script import ImportEnds, importing, parsed_arguments
 from trials.settings import nearest
@@ -69,7 +69,7 @@ class FunctionTask:
         self.args: dict[str, Any] = dict(task.get("args") or {})
         is_script = task["kind"].endswith(f":{SCRIPT}")
         self.connects = not is_script
-        self.stays = bool(task.get("warm", adapt is not None or not is_script))
+        self.stays = stays_warm(task)
         self._processes = Processes()
         if adapt is None and "library" in task:
             what = f"code that is written for {task['library']} trains in a study alone"

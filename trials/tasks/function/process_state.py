@@ -335,7 +335,7 @@ def _decimal() -> tuple[Any, ...]:
 
 
 def _put_decimal(before: tuple[Any, ...]) -> None:
-    decimal.setcontext(decimal.Context(*before[:6], [], before[6]))
+    decimal.setcontext(decimal.Context(*before[:-1], flags=[], traps=before[-1]))
 
 
 def _loggers() -> list[logging.Logger]:
