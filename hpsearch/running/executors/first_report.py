@@ -35,7 +35,8 @@ class Tried:
     """The outcome of an attempt that was tried."""
 
     news: News | list[Problem] | None = None
-    """The first news, or mistakes of its task; None if the time was over, or the process ended by itself."""
+    """The first news, or mistakes of its task; None if the time was over, or the process ended by
+    itself."""
     seconds: float = 0.0  # until then
     exit_code: int | None = None  # of the process that ended by itself, as `multiprocessing` has it
     imported: bool = False  # true if the task was built by then

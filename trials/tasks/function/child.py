@@ -306,19 +306,19 @@ class Child:
         except BaseException as error:  # noqa: BLE001 - it is the worker's to judge
             return line.fail(error)
 
-        def begin_with(library: str | None = None) -> None:
-            if library is not None:
-                state.note_library(library)
-                unchanged = dict(os.environ) == state.environment
-                line.library = library if unchanged else None
+        def prepare() -> None:
             use_threads(order.environment)
             keep_to_share(setup.device, setup.share)
             seed_everything(setup.seed)
 
-        begin_with()
+        def note_import(library: str, before: Mapping[str, str]) -> None:
+            line.library = library if state.note_import(library, before) else None
+            prepare()
+
+        prepare()
         line.library = HEAVY if HEAVY in sys.modules else None
         params = {**task.args, **setup.params}
-        with ImportWatch(HEAVY, begin_with), state.exits_within(task.base):
+        with ImportWatch(HEAVY, note_import), state.exits_within(task.base):
             is_well = attend(line, setup, function, params, connects=task.connects)
         if not (is_well and task.stays):
             return False

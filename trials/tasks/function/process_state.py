@@ -62,19 +62,27 @@ class ProcessState:
     """The state of this process at one moment."""
 
     def __init__(self) -> None:
-        self.environment = dict(os.environ)
         self._threads = set(threading.enumerate())
         self._modules = set(sys.modules)
         self._memory: dict[str, int | None] = {}
         self._before: list[tuple[Part, Any]] = []
         self._note(_of_python())
+        self._environment: dict[str, str] = self._before[_ENVIRONMENT][1]
         for library in _OF_LIBRARIES:
             if library in sys.modules:
-                self.note_library(library)
+                self._note_library(library)
         self._loggers = {logger: _facts(logger) for logger in _loggers()}
 
-    def note_library(self, name: str) -> None:
-        """Note the state of a library that has just been imported."""
+    def note_import(self, name: str, before: Mapping[str, str]) -> bool:
+        """Note the state of a library that has just been imported, where the environment variables
+        were these before; what it has added to them stays. True if the trial had changed none."""
+        is_unchanged = before == self._environment
+        added = {each: value for each, value in os.environ.items() if each not in before}
+        self._environment.update(added)
+        self._note_library(name)
+        return is_unchanged
+
+    def _note_library(self, name: str) -> None:
         self._note(_OF_LIBRARIES[name](sys.modules[name]))
 
     def _note(self, parts: Sequence[Part]) -> None:
@@ -166,9 +174,10 @@ class ProcessState:
 
 
 class ImportWatch(importlib.abc.MetaPathFinder):
-    """A context in which `call` is called with a module's name as soon as it has been imported."""
+    """A context in which `call` is called as soon as a module has been imported, with its name and
+    the environment variables before."""
 
-    def __init__(self, name: str, call: Callable[[str], None]) -> None:
+    def __init__(self, name: str, call: Callable[[str, Mapping[str, str]], None]) -> None:
         self._name, self._call = name, call
 
     def __enter__(self) -> None:
@@ -189,14 +198,18 @@ class ImportWatch(importlib.abc.MetaPathFinder):
             load = loader.exec_module
 
             def exec_module(module: ModuleType) -> None:
+                before = dict(os.environ)
                 load(module)
-                self._call(name)
+                self._call(name, before)
 
             loader.exec_module = exec_module  # type: ignore[method-assign]
         return spec
 
 
 # ------------------------------------------------------------------------------------- the parts
+
+
+_ENVIRONMENT = 1  # among the parts of Python
 
 
 def _of_python() -> list[Part]:
@@ -335,7 +348,9 @@ def _decimal() -> tuple[Any, ...]:
 
 
 def _put_decimal(before: tuple[Any, ...]) -> None:
-    decimal.setcontext(decimal.Context(*before[:-1], flags=[], traps=before[-1]))
+    prec, rounding, low, high, capitals, clamp, traps = before
+    context = decimal.Context(prec, rounding, low, high, capitals, clamp, [], traps)
+    decimal.setcontext(context)
 
 
 def _loggers() -> list[logging.Logger]:
