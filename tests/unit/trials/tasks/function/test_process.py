@@ -15,7 +15,7 @@ from trials.tasks.function import process
 
 CHANGES = {
     "os.getcwd()": "os.chdir('/')",
-    "dict(os.environ)": "os.environ.update(LEFT='1'); del os.environ['PATH']",
+    "sorted(os.environ.items())": "os.environ.update(LEFT='1'); del os.environ['PATH']",
     "os.umask(os.umask(0o22)) and None": "os.umask(0o77)",
     "signal.getsignal(signal.SIGUSR1)": "signal.signal(signal.SIGUSR1, print)",
     "signal.getsignal(signal.SIGTERM)": "signal.signal(signal.SIGTERM, signal.SIG_DFL)",
