@@ -203,10 +203,11 @@ def test_a_function_that_does_not_end_is_ended(tmp_path, module, kind, caplog):
 
 def test_a_notice_to_end_is_left_to_the_worker(tmp_path, module):
     base = module(
-        "import os, subprocess\n"
+        "import os, signal\n"
         "def train(params, trial):\n"
         "    trial.report(1, {'process': os.getpid()})\n"
-        "    child = os.fork() or os.execvp('sleep', ['sleep', '1000'])\n"
+        "    child = os.fork()\n"
+        "    while not child: signal.pause()\n"
         "    os.kill(child, 15)\n"
         "    trial.report(2, {'status': os.waitpid(child, 0)[1]})\n"
     )
