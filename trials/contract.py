@@ -16,6 +16,7 @@ import math
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any, Protocol, TypeVar, runtime_checkable
 
@@ -101,6 +102,7 @@ class Setup:
         number: The trial's number in its study; 0 without a study.
         goals: All objectives, `goal` first; empty without one.
         ranks: The processes that train it together; None where this one trains it alone.
+        share: The part of the device's memory that it may take; 1 and more for all of it.
     """
 
     params: Mapping[str, Any]
@@ -115,6 +117,7 @@ class Setup:
     number: int = 0
     goals: tuple[Goal, ...] = ()
     ranks: Ranks | None = None
+    share: float = 1.0
 
     @property
     def objectives(self) -> tuple[Goal, ...]:
@@ -411,6 +414,28 @@ class ProgramFailed(Exception):
         return ProgramFailed, (str(self), self.details)
 
 
+class ProcessEnded(Exception):
+    """The process of a training has ended before the training.
+
+    Args:
+        code: Its exit code, or minus the number of the signal that ended it.
+        is_out_of_memory: The operating system has ended it because memory ran out.
+    """
+
+    def __init__(self, what: str, code: int, *, is_out_of_memory: bool = False) -> None:
+        super().__init__(what)
+        self.code, self.is_out_of_memory = code, is_out_of_memory
+
+    @property
+    def is_lost(self) -> bool:
+        """It was ended from outside, or by a fault in compiled code: it may be tried again."""
+        return self.code < 0 and not self.is_out_of_memory
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        again = partial(ProcessEnded, is_out_of_memory=self.is_out_of_memory)
+        return again, (str(self), self.code)
+
+
 class Pruned(Exception):
     """A run gives up its trial; the text says why."""
 
@@ -435,3 +460,14 @@ class Failure:
     kind: str
     text: str
     details: str = field(default="", compare=False)
+
+
+class TrainingFailed(Exception):
+    """An error of training code in another process, whose own type may be unknown here."""
+
+    def __init__(self, failure: Failure) -> None:
+        super().__init__(failure.text)
+        self.failure = failure
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return TrainingFailed, (self.failure,)

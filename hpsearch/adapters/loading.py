@@ -37,7 +37,7 @@ def inspect(
     if task.get("library") not in ADAPTERS:
         return tasks.inspect(task, base, remark)
     try:
-        load(task, base)
+        getattr(load(task, base), "function", None)
     except TaskError as error:
         return error.problems
     return []

@@ -1,6 +1,7 @@
 """The built-in kinds of task by name, and the description of any kind, a training function of the
 user's own too."""
 
+from collections.abc import Mapping
 from typing import Any
 
 from trials.contract import TaskError
@@ -24,6 +25,12 @@ LIBRARIES = (RAY_TUNE, OPTUNA)
 _FUNCTION_FIELDS = (
     Field("args", (dict,), "parameters given to every trial"),
     Field(
+        "warm",
+        (bool,),
+        "whether trials after each other share a process; by default, functions do and scripts"
+        " do not",
+    ),
+    Field(
         "library",
         (str,),
         "the library that the function is written for; if missing, it takes (params, trial)",
@@ -43,6 +50,14 @@ BUILT_IN: dict[str, TaskDescription] = {
     description.kind: description for description in _DESCRIPTIONS
 }
 """The kinds that the training loop trains, by name."""
+
+
+def stays_warm(task: Mapping[str, Any]) -> bool:
+    """True if the process of a function or script trains one attempt after another. A script has a
+    new one for each, unless its library calls its function again and again, or the `task` part says
+    otherwise."""
+    is_script = task["kind"].endswith(":__main__")
+    return bool(task.get("warm", "library" in task or not is_script))
 
 
 def of_function(kind: str) -> TaskDescription:

@@ -103,6 +103,10 @@ class ConnectedRanks:
         self._place, self._meeting, self._store = place, meeting, store
         self._told: Counter[str] = Counter()
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        # The process that trains in place of this one connects itself.
+        return _connected_ranks, (self._place, self._meeting)
+
     def broadcast(self, subject: str, decide: Callable[[], T]) -> T:
         """The result of rank 0's `decide`, on all ranks, or its error.
 
@@ -166,6 +170,10 @@ class ConnectedRanks:
                 yield
                 return
             yield from _connected(device)
+
+
+def _connected_ranks(place: Place, meeting: Meeting) -> ConnectedRanks:
+    return ConnectedRanks(place, meeting, connect(meeting))
 
 
 def _connected(device: str) -> Iterator[None]:

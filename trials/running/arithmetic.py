@@ -97,7 +97,10 @@ def adopt(
         import torch  # noqa: F401
     wanted_threads = recorded.threads if recorded is not None else threads
     if wanted_threads is not None:
-        _use_threads(wanted_threads)
+        count = str(wanted_threads)
+        os.environ["OMP_NUM_THREADS"] = os.environ["MKL_NUM_THREADS"] = count
+        os.environ["MKL_DYNAMIC"] = "FALSE"  # otherwise MKL uses at most one thread a core
+        use_threads(os.environ)
     settings = dict(settings)
     precision = None
     if precise:
@@ -137,13 +140,12 @@ def _precision(recorded: Arithmetic | None, setting: str, device: str) -> str:
     return precision
 
 
-def _use_threads(count: int) -> None:
-    """Set the threads of torch, now or for when the user's own code imports it."""
-    os.environ["OMP_NUM_THREADS"] = os.environ["MKL_NUM_THREADS"] = str(count)
-    os.environ["MKL_DYNAMIC"] = "FALSE"  # otherwise MKL uses at most one thread a core
-    torch = sys.modules.get("torch")
-    if torch is not None and torch.get_num_threads() != count:
-        torch.set_num_threads(count)
+def use_threads(environment: Mapping[str, str]) -> None:
+    """Let torch use the threads that the environment states, if torch is imported: by itself, it
+    reads that only then."""
+    torch, stated = sys.modules.get("torch"), environment.get("OMP_NUM_THREADS", "")
+    if torch is not None and stated.isdigit() and torch.get_num_threads() != int(stated):
+        torch.set_num_threads(int(stated))
 
 
 def _here(threads: int | None, precision: str | None, device: str) -> Arithmetic:

@@ -7,6 +7,7 @@ same process) can change the next draws.
 
 import enum
 import random
+import sys
 
 import numpy as np
 
@@ -27,19 +28,13 @@ def derive(seed: int, use: Use, index: int = 0) -> int:
 
 
 def seed_everything(seed: int) -> None:
-    """Seed the generators of torch (on the CPU and every GPU), Python and numpy."""
-    try:
-        import torch
-    except ImportError:  # a script may do without
-        _seed_others(seed)
+    """Seed the generators of Python, numpy and, if it is imported, torch (on the CPU and GPUs)."""
+    random.seed(seed)
+    np.random.seed(seed % 2**32)
+    torch = sys.modules.get("torch")
+    if torch is None:  # a script may do without
         return
     # As torch.manual_seed, which without CUDA takes longer than a step of a small model.
     torch.default_generator.manual_seed(seed)
-    if torch.cuda.is_initialized():  # type: ignore[no-untyped-call]  # torch leaves it untyped
+    if torch.cuda.is_initialized():
         torch.cuda.manual_seed_all(seed)
-    _seed_others(seed)
-
-
-def _seed_others(seed: int) -> None:
-    random.seed(seed)
-    np.random.seed(seed % 2**32)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
@@ -15,12 +16,14 @@ from trials.contract import (
     Failure,
     Finding,
     Note,
+    ProcessEnded,
     ProgramFailed,
     Question,
     Report,
     Setup,
     Task,
     TaskError,
+    TrainingFailed,
 )
 from trials.devices.memory import is_out_of_memory
 from trials.foreign import in_words, text_of, traceback_of
@@ -131,6 +134,9 @@ class Runner:
 
 def failure_of(error: BaseException) -> Failure:
     """The failure of a run by its error: diverged, out_of_memory, disk_full or error."""
+    error = _cause(error)
+    if isinstance(error, TrainingFailed):
+        return error.failure
     if isinstance(error, RuntimeError) and isinstance(error.__cause__, StopIteration):
         error = error.__cause__  # Python raises the other one where a generator lets it out
     details = traceback_of(error)
@@ -139,6 +145,8 @@ def failure_of(error: BaseException) -> Failure:
             return Failure("diverged", text_of(error), details)
         if isinstance(error, TaskError):
             return Failure("error", text_of(error), details)
+        if isinstance(error, ProcessEnded):
+            return Failure("out_of_memory" if error.is_out_of_memory else "error", text_of(error))
         if isinstance(error, ProgramFailed):
             last_lines = RuntimeError(f"{error}\n{error.details}")
             return Failure(_kind_of(last_lines), text_of(error), error.details)
@@ -147,6 +155,14 @@ def failure_of(error: BaseException) -> Failure:
         kind = "error"
     words = in_words(error)
     return Failure(kind, words if kind == "error" else words.splitlines()[0], details)
+
+
+def _cause(error: BaseException) -> BaseException:
+    with suppress(Exception):  # of an attribute of theirs
+        cause = getattr(error, "cause", None)  # as Ray's have it
+        if isinstance(cause, BaseException):
+            return cause
+    return error
 
 
 def _kind_of(error: BaseException) -> str:

@@ -73,6 +73,7 @@ def inspect(
         return ASK.problems_with(task)
     try:
         built = load(task, base)
+        getattr(built, "function", None)  # a function is imported
     except TaskError as error:
         return error.problems
     if task["kind"] not in BUILT_IN:

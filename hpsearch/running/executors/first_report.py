@@ -19,7 +19,7 @@ from hpsearch.running.executors import worker_process
 from hpsearch.running.executors.attempt.attempt_log import printing_into
 from hpsearch.running.executors.attempt.execution import Ending
 from hpsearch.running.executors.cluster import callers_folder
-from hpsearch.running.executors.worker import Worker
+from hpsearch.running.executors.worker import ReplaceWorker, Worker
 from hpsearch.running.executors.worker_config import WorkerConfig
 from hpsearch.search.questions import first_value, other_value
 from trials.contract import Problem, Ranks
@@ -27,16 +27,17 @@ from trials.descriptions.command import COMMAND, GRACE_S
 
 STOP_S = 5.0  # seconds that the attempt may take to end when asked to, beyond those of a command
 
-News = list[Problem] | ev.Reported | Ending
-"""The news that an attempt is tried for: mistakes of its task, its first report, or its end."""
+News = ev.Reported | Ending | ReplaceWorker
+"""The news that an attempt is tried for: its first report, its end, or that of its process."""
 
 
 @dataclass
 class Tried:
     """The outcome of an attempt that was tried."""
 
-    news: News | None = None
-    """The first news; None if the time was over, or the process ended by itself."""
+    news: News | list[Problem] | None = None
+    """The first news, or mistakes of its task; None if the time was over, or the process ended by
+    itself."""
     seconds: float = 0.0  # until then
     exit_code: int | None = None  # of the process that ended by itself, as `multiprocessing` has it
     imported: bool = False  # true if the task was built by then
@@ -56,6 +57,7 @@ def try_out(
     train_on_s: float = 0.0,
     is_enough: Callable[[ev.Reported], bool] = lambda report: False,
     others: Collection[str] = (),
+    before: Mapping[str, Any] | None = None,
 ) -> Tried:
     """Begin an attempt in a new process, and end it after its first report or `limit_s` seconds.
     The folder of `config` takes the log and the checkpoints.
@@ -65,19 +67,22 @@ def try_out(
         train_on_s: Seconds in which it trains on after its first report.
         is_enough: Whether it ends at a report all the same.
         others: The parameters that it asks for which get another value than the first one.
+        before: The parameters of another trial, which the same process trains first, up to its
+            first report.
     """
     if train_on_s:
         order = replace(order, until=math.inf)
+    first = None if before is None else replace(order, trial=order.trial + 1, params=before)
     context = multiprocessing.get_context("spawn")
     ours, theirs = context.Pipe()
     trial = context.Process(
-        target=_serve, args=(theirs, config, order, device, share, has_ranks, others)
+        target=_serve, args=(theirs, config, order, first, device, share, has_ranks, others)
     )
     tried = Tried()
     began = time.monotonic()
     give_up = began + limit_s
 
-    def note(news: News | None) -> None:
+    def note(news: News | list[Problem] | None) -> None:
         if tried.news is None:
             tried.news = news
             tried.seconds = time.monotonic() - began
@@ -140,6 +145,7 @@ def _serve(
     pipe: Connection,
     config: WorkerConfig,
     order: ev.Launch,
+    before: ev.Launch | None,
     device: str,
     share: float,
     has_ranks: bool,
@@ -167,16 +173,30 @@ def _serve(
     data = config.load_task().prepare(config.params(order)) if config.prepares else None
     team = _Alone() if has_ranks else None
     worker = Worker(config, lambda given: given, device, share, prints_into_logs=True, team=team)
+    if before is not None:
+        worker.launch(before, data)
+        _follow(worker, before, others, None)
     worker.launch(order, data)
     workers.append(worker)
+    _follow(worker, order, others, pipe)
+    os._exit(0)
+
+
+def _follow(
+    worker: Worker, order: ev.Launch, others: Collection[str], pipe: Connection | None
+) -> None:
+    """Follow an attempt to its end, and pass its events on; without a pipe, end it after its first
+    report."""
     while True:
         for event in worker.poll(1.0):
             if isinstance(event, ev.Asked):
                 value_of = other_value if event.name in others else first_value
                 given = {event.name: value_of(event.distribution)}
                 worker.advance(ev.Advance(order.trial, order.attempt, order.until, given))
-            if isinstance(event, ev.Began | ev.Asked | ev.Reported | Ending):
+            if isinstance(event, ev.Reported) and pipe is None:
+                worker.stop(ev.Stop(order.trial, order.attempt))
+            if pipe is not None and isinstance(event, News | ev.Began | ev.Asked):
                 with suppress(OSError):  # nobody waits for it any more
                     pipe.send(event)
-            if isinstance(event, Ending):
-                os._exit(0)
+            if isinstance(event, Ending | ReplaceWorker):
+                return

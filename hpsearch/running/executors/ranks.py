@@ -29,6 +29,7 @@ from hpsearch.running.executors.attempt.execution import Control, Ending, Execut
 from hpsearch.running.executors.worker import Worker
 from hpsearch.running.executors.worker_config import WorkerConfig, WorkerState
 from trials.checkpoints import folders
+from trials.contract import ProcessEnded
 from trials.devices import gpu
 from trials.devices.gpu import VISIBLE
 from trials.foreign import line_of
@@ -212,6 +213,10 @@ class Followers:
             ending: Ending = ray.get(call)
         except RayActorError:
             return  # `_watch` has noticed it, too
+        except ProcessEnded as end:
+            assert self._worker is not None
+            self._worker.give_up(f"rank {rank} was lost: {line_of(end)}")
+            return
         assert self._worker is not None
         if isinstance(ending, ev.Failed):
             ending = replace(ending, text=f"rank {rank}: {ending.text}")

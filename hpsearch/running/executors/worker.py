@@ -29,17 +29,13 @@ from hpsearch.running.executors.attempt.execution import (
 from hpsearch.running.executors.worker_config import WorkerConfig, WorkerState
 from trials.checkpoints.disk.log_file import LogFile
 from trials.checkpoints.folders import is_url
-from trials.contract import Ranks
+from trials.contract import ProcessEnded, Ranks
 from trials.devices import gpu
-from trials.devices.memory import allocated_bytes, keeps_more, release_memory
+from trials.devices.memory import LEAK_BYTES, allocated_bytes, keeps_more, release_memory
 
 GATHER_S = 0.004
 """How long `poll` waits for more events after the first one, so that they go out in one message. It
 does not wait where an attempt waits for an answer."""
-
-LEAK_BYTES = 128 << 20
-"""GPU memory that may be left after an attempt: cuBLAS takes some tens of MiB for its workspaces,
-and keeps them."""
 
 
 FAULT_LINES = 3  # of a traceback, in which a failure may name the GPU
@@ -207,6 +203,7 @@ class Worker:
         target = self._state.config.log(order.trial, order.attempt)
         ending: Ending | None = None
         why: str | None = None
+        lost: str | None = None
         try:
             # Its log is whole before its end is known: a study that ends may end this process.
             carry = self._carrying(order)
@@ -218,11 +215,12 @@ class Worker:
                 execution = Execution(
                     self._state, order, control, self._hold_back, self._send, log, ranks
                 )
-                ending = execution.run(data)
                 try:
-                    ending = execution.settled(ending)
+                    ending = execution.settled(execution.run(data))
                     if self._team is not None:
                         ending, why = self._team.verdict(ending)
+                except ProcessEnded as end:
+                    lost = str(end)
                 finally:
                     reached, processes = execution.reached, execution.before
                     del execution
@@ -230,10 +228,15 @@ class Worker:
                         release_memory()
                     left = worker_process.end_those_left(processes)
                     why = why or left
-                    if log is not None:
+                    if log is not None and lost is not None:
+                        log.note(f"lost: {lost}")
+                    elif log is not None and ending is not None:
                         note_end(log, self._state.config, reached, ending, left)
         finally:
-            if ending is not None:
+            if lost is not None:
+                self._log = None
+                self.give_up(lost)
+            elif ending is not None:
                 ending = replace(ending, held_s=time.monotonic() - control.ordered)
                 self._log = None
                 if isinstance(ending, ev.Failed) and self._device != "cpu":

@@ -73,7 +73,12 @@ class WorkerState:
     def make_ready(self, order: ev.Launch) -> None:
         """Build the task, unless it is there, and keep to the share of the device."""
         _ = self.task
-        keep_to_share(self.device, self._share if order.share is None else order.share)
+        if self.config.prepares:  # others train in a process of their own
+            keep_to_share(self.device, self.share_for(order))
+
+    def share_for(self, order: ev.Launch) -> float:
+        """The share of the device's memory that an attempt may take."""
+        return self._share if order.share is None else order.share
 
     @property
     def task(self) -> Task:

@@ -9,7 +9,6 @@ and the programs in whose environment it is named.
 import gc
 import os
 import signal
-import sys
 import threading
 import time
 from collections.abc import Callable
@@ -19,6 +18,7 @@ from pathlib import Path
 from hpsearch.running.executors.cluster import callers_folder
 from hpsearch.running.executors.cluster.guardian import guard
 from trials.tasks.command.keeper import CHILD_SUBREAPER, descendants, prctl, send
+from trials.tasks.function import process as training
 
 MARK = "HPSEARCH_WORKER"  # the environment variable that marks what a worker has started
 SETTLE_S = 1.0  # the time that processes may take to end by themselves after their attempt
@@ -28,6 +28,8 @@ _SHOWN = 10
 _SERVANTS = (b"resource_tracker", b"popen_loky", b"_inductor/compile_worker", b"wandb-core")
 """In the command lines of processes that a library starts once for all that a process does. They do
 nothing between two attempts."""
+_FORKSERVER = b"multiprocessing.forkserver"
+"""In the command line of such a process, and of all that it forks."""
 
 
 def let_children_die_with_us() -> None:
@@ -56,11 +58,21 @@ def started() -> frozenset[int]:
 
 
 def _serves(process: int) -> bool:
-    forks = getattr(sys.modules.get("multiprocessing.forkserver"), "_forkserver", None)
-    if process == getattr(forks, "_forkserver_pid", None):
+    trains = training.running()
+    if process in trains:
         return True
     command = _command_of(process)
+    if _FORKSERVER in command:
+        return _parent_of(process) in {os.getpid(), *trains}
     return any(word in command for word in _SERVANTS)
+
+
+def _parent_of(process: int) -> int:
+    try:
+        stat = Path(f"/proc/{process}/stat").read_bytes()
+    except OSError:
+        return 0
+    return int(stat.rpartition(b")")[2].split()[1])
 
 
 def _command_of(process: int) -> bytes:

@@ -5,5 +5,6 @@
 - `other_values`: the same trial with other values, whose reports must differ
 - `proposed_pattern`: a pattern for reports, from lines that were none
 - `shared_files`: files that trials write to places which all of them share
+- `used_process`: the same trial in a process that has trained another one
 - `unlearnt`: a first report that is no better than guessing, where trials are compared so early
 """

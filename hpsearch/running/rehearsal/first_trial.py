@@ -12,10 +12,12 @@ from hpsearch.domain import events as ev
 from hpsearch.domain.numbers import duration, in_unit, pairs
 from hpsearch.errors import UserError
 from hpsearch.running.executors.first_report import Tried, try_out
+from hpsearch.running.executors.worker import ReplaceWorker
 from hpsearch.running.rehearsal import unlearnt
-from hpsearch.running.rehearsal.other_values import OtherValues
+from hpsearch.running.rehearsal.other_values import OtherValues, most_different
 from hpsearch.running.rehearsal.proposed_pattern import proposed
 from hpsearch.running.rehearsal.shared_files import SharedFiles
+from hpsearch.running.rehearsal.used_process import keeps_its_process, remarks_on_process
 from hpsearch.running.study_run.workers import worker_config
 from hpsearch.study_file import space
 from hpsearch.study_file.models import StudySpec
@@ -25,12 +27,14 @@ from trials.checkpoints.disk.log_file import OURS
 from trials.descriptions.builtin import BUILT_IN, describe
 from trials.descriptions.command import COMMAND
 from trials.descriptions.report_pattern import visible
-from trials.tasks.command.program import exit_text
+from trials.running.exit_codes import exit_text
 
 LIMIT_S = 120.0  # seconds that a trial may take to its first report
 MAIN_GUARD = 'if it trains when it is imported, put that under if __name__ == "__main__"'
 HOW_TO_REPORT = "report once after each part of its budget: docs/own-training-code.md, command.md"
 SHOWN_LINES, SHOWN_LETTERS = 12, 200  # limits of a trial's printed lines that are shown
+
+LOST_HINT = "a study tries such a trial again; its log shows what it has printed"
 
 Note = Callable[[str], None]  # prints a line
 
@@ -60,6 +64,10 @@ def first_report(spec: StudySpec, name: str, device: str, note: Note) -> dict[st
         if spec.task["kind"] not in BUILT_IN:
             again = partial(start, spec, device=device)
             OtherValues(again, spec, params, tried, note).compare()
+            if keeps_its_process(spec.task):
+                other = next(iter(most_different(spec, params)), params)
+                for line in remarks_on_process(again, spec, params, other, tried):
+                    note(f"{name}: {line}")
             for line in files.remarks():
                 note(f"{name}: {line}")
         return _measured(tried.news, tried)
@@ -76,8 +84,10 @@ def first_report(spec: StudySpec, name: str, device: str, note: Note) -> dict[st
     if isinstance(tried.news, ev.Failed):
         failure = tried.news
         raise UserError(f"the first trial fails ({failure.kind.value}): {failure.text}")
-    if tried.news is not None:
+    if isinstance(tried.news, ev.Finished | ev.Stopped):
         raise UserError("the first trial ends without a report", HOW_TO_REPORT)
+    if isinstance(tried.news, ReplaceWorker):
+        raise UserError(f"in the first trial, {tried.news.why}", LOST_HINT)
     if tried.exit_code is not None:
         raise _process_ended(spec, tried.exit_code, imported=tried.imported)
     after = f"no report within {duration(tried.seconds)}"

@@ -47,7 +47,7 @@ class OtherValues:
 
     def compare(self) -> None:
         """Print a warning for parameters that change nothing in the trial's reports."""
-        others = _most_different(self._spec, self._params)
+        others = most_different(self._spec, self._params)
         if not others or not (self._first.asked or _differing(others[0], self._params)):
             return
         self._note("trying it again with other values of every parameter ...")
@@ -125,7 +125,8 @@ def _course(
     return Course({**params, **asked}, kept)
 
 
-def _most_different(spec: StudySpec, params: Mapping[str, Any]) -> list[dict[str, Any]]:
+def most_different(spec: StudySpec, params: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Configurations of a study's space that differ the most from one."""
     drawn = [space.drawn(spec.space, spec.requires, seed) for seed in range(DRAWS)]
     found = [each for each in drawn if each is not None]
     found.sort(key=lambda each: -len(_differing(each, params)))

@@ -22,6 +22,7 @@ from hpsearch.running.study_run.workers import worker_config
 from hpsearch.store.store import Store
 from hpsearch.study_file.models import StudySpec
 from hpsearch.study_file.reading import parse
+from support.running.function_runs import TaskInThread
 
 STUDY: dict[str, Any] = {
     "study": "objective",
@@ -34,6 +35,13 @@ STUDY: dict[str, Any] = {
 
 class Killed(Exception):
     """Stands for a driver that dies."""
+
+
+class ThreadConfig(WorkerConfig):
+    """The configuration of workers that call objectives in threads, not in other processes."""
+
+    def load_task(self) -> Any:
+        return TaskInThread(super().load_task())
 
 
 @dataclass
@@ -53,7 +61,8 @@ class ThreadExecutor:
 
     def __post_init__(self) -> None:
         fetch = lambda data: data  # noqa: E731
-        self._workers = {f"t{n}": Worker(self.config, fetch) for n in range(self.count)}
+        config = ThreadConfig(**vars(self.config))
+        self._workers = {f"t{n}": Worker(config, fetch) for n in range(self.count)}
         self._slots: dict[tuple[int, int], str] = {}
         self._news: list[ev.Event] = [ev.SlotUp(name, "here", "cpu", 1.0) for name in self._workers]
 

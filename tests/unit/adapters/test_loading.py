@@ -64,7 +64,7 @@ def test_a_task_without_a_library_is_built_as_before(base):
     (problem,) = loading.inspect({"kind": "theirs:objective"}, base)
     assert "cannot be called with (params, trial)" in problem.what
     with pytest.raises(TaskError, match="cannot be called with"):
-        loading.load({"kind": "theirs:objective"}, base)
+        _ = loading.load({"kind": "theirs:objective"}, base).function
 
 
 def test_an_unknown_library_is_told_with_its_line(base):

@@ -366,7 +366,7 @@ def test_what_is_no_objective_is_refused(code, says, tmp_path):
     module = f"no_objective_{abs(hash(code))}"
     (tmp_path / f"{module}.py").write_text(code)
     with pytest.raises(TaskError, match=says):
-        load({"kind": f"{module}:objective", "library": "optuna"}, tmp_path)
+        _ = load({"kind": f"{module}:objective", "library": "optuna"}, tmp_path).function
 
 
 UNGUARDED = """
@@ -382,7 +382,7 @@ raise AssertionError("a worker imported what follows the search")
 
 def test_a_script_without_a_guard_is_imported_up_to_its_search(tmp_path):
     (tmp_path / "unguarded_search.py").write_text(UNGUARDED)
-    load({"kind": "unguarded_search:objective", "library": "optuna"}, tmp_path)
+    _ = load({"kind": "unguarded_search:objective", "library": "optuna"}, tmp_path).function
 
 
 def test_the_page_shows_an_objective_that_runs(tmp_path):

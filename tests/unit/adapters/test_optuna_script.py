@@ -167,4 +167,4 @@ def test_a_study_file_that_says_the_other_direction_is_refused(rest, name, tmp_p
 def test_a_script_of_another_library_is_refused(tmp_path):
     file = script(tmp_path, "")
     with pytest.raises(TaskError, match="from hpsearch import tune"):
-        load({"kind": f"{file.stem}:__main__", "library": "ray_tune"}, tmp_path)
+        _ = load({"kind": f"{file.stem}:__main__", "library": "ray_tune"}, tmp_path).function

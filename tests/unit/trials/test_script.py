@@ -5,9 +5,12 @@ import os
 import sys
 from pathlib import Path
 
-import pytest
-
-from support.running.function_runs import problem_of, reports_of, setup_in
+from support.running.function_runs import (
+    problem_of,
+    raises_in_training,
+    reports_of,
+    setup_in,
+)
 from support.running.programs import run_program
 from trials import tasks
 
@@ -62,5 +65,5 @@ def test_a_script_in_a_trial_has_its_parameters_and_budget(tmp_path, module):
     assert reports[-1].checkpoint is not None
     assert (sys.argv, argparse.ArgumentParser.parse_known_args) == before
     unused = task.start(setup_in(tmp_path, params={"rate": 0.1, "width": 3}), None)
-    with pytest.raises(ValueError, match="has not read width of the study file"):
+    with raises_in_training("has not read width of the study file"):
         reports_of(unused)

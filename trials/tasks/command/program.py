@@ -23,22 +23,6 @@ CLUSTERS = ("RAY_", "HPSEARCH_RAY", "HPSEARCH_WORKER")
 """The beginnings of variables with which a program would take itself for a part of the cluster, or
 end before its keeper has ended all of it."""
 
-NOT_STARTED = {126: "as where a file is not executable", 127: "as where there is no such program"}
-"""The exit codes of shells and `env` where they could not start a program."""
-_NAMES = {int(each): each.name for each in signal.Signals}
-_SIGNALS = {
-    "SIGKILL": "as where memory runs out",
-    "SIGSEGV": "a fault in compiled code",
-    "SIGABRT": "as where compiled code finds an error",
-    "SIGBUS": "as where /dev/shm or a disk is full",
-    "SIGILL": "an instruction that this processor does not have",
-    "SIGFPE": "a division by zero in compiled code",
-    "SIGTERM": "it was asked to end",
-    "SIGINT": "it was interrupted",
-    "SIGXCPU": "its processor time is used up",
-    "SIGXFSZ": "a file became too large",
-}
-
 
 class Program:
     """A program and all of its descendants.
@@ -229,21 +213,6 @@ def open_for_writing(handles: Path, *, appends: bool = True) -> Iterator[Path]:
         is_writable = flags & os.O_ACCMODE != os.O_RDONLY
         if is_writable and (appends or not flags & os.O_APPEND):
             yield handle.readlink()
-
-
-def exit_text(code: int) -> str:
-    """The end of a process in words, by its exit code; below 0 is a signal."""
-    if code in NOT_STARTED:
-        return f"exit code {code}, {NOT_STARTED[code]}"
-    if code > 128 and code - 128 in _NAMES:
-        return f"exit code {code}: {_with_cause(_NAMES[code - 128])}"
-    if code >= 0:
-        return f"exit code {code}"
-    return _with_cause(_NAMES.get(-code, f"signal {-code}"))
-
-
-def _with_cause(name: str) -> str:
-    return f"{name}, {_SIGNALS[name]}" if name in _SIGNALS else name
 
 
 def own_environment() -> dict[str, str]:

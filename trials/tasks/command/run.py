@@ -18,11 +18,12 @@ from trials.contract import Finding, ProgramFailed, Report, Setup, Severity
 from trials.descriptions.command import GRACE_S
 from trials.descriptions.command_line import BUDGET, FOLDER, PARAMS, RESUME, SEED, CommandLine
 from trials.descriptions.report_pattern import ReportPattern
+from trials.running.exit_codes import NOT_STARTED, exit_text
 from trials.running.reported import Stopwatch
 from trials.settings import in_full
 from trials.tasks.command.attempt_folder import AttemptFolder
 from trials.tasks.command.output import Output
-from trials.tasks.command.program import NOT_STARTED, Program, Source, exit_text, own_environment
+from trials.tasks.command.program import Program, Source, own_environment
 from trials.tasks.command.report_stream import ReportLine, ReportStream
 from trials.tasks.command.wandb_run import WandbRun, config_of
 

@@ -1,8 +1,11 @@
 """The user's own training code: a function that reports.
 
 - `function_task`: the task, which finds its function
-- `run`: one call of the function, in a thread of its own
 - `own`: the modules of the user, found and loaded
+- `run`: one call of the function, seen from its worker
+- `process`: the process that it runs in, seen from there
+- `child`: that process, and `process_state` what is put back in it after each trial
+- `messages`: what both say
 - `trial`: the trial as the function sees it
 - `report_history`: the reports of a trial: health checks and the best checkpoint
 """

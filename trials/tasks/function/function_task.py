@@ -6,9 +6,9 @@
             ...
             trial.report(epoch + 1, {"accuracy": accuracy})
 
-The function runs in a thread of its own, which alternates with the code that iterates the run:
-`trial.report` hands the report over and waits until the run is iterated further. In a stopped
-trial, `trial.report` raises `TrialStopped`.
+The function runs in the main thread of a process of its own, where its module is imported, and
+alternates with the code that iterates the run: `trial.report` hands the report over and waits until
+the run is iterated further. In a stopped trial, `trial.report` raises `TrialStopped`.
 
 A script that knows its trial from `trials.script` runs as if started by hand:
 ``my_module:__main__`` is the whole file.
@@ -16,21 +16,25 @@ A script that knows its trial from `trials.script` runs as if started by hand:
 
 import importlib.util
 import inspect
+import os
+import pickle
 import runpy
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import cached_property
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 from trials.contract import Setting, Setup, TaskError
-from trials.descriptions.builtin import LIBRARIES
+from trials.descriptions.builtin import LIBRARIES, stays_warm
 from trials.foreign import in_words, text_of
-from trials.running.randomness import seed_everything
 from trials.script import ImportEnds, parsed_arguments
 from trials.settings import nearest
 from trials.tasks.function import own
+from trials.tasks.function.messages import Begin
+from trials.tasks.function.process import Processes
 from trials.tasks.function.run import Function, FunctionRun
 from trials.tasks.function.trial import FunctionTrial
 
@@ -52,30 +56,39 @@ class FunctionTask:
         base: The folder that its module may be in.
         adapt: For code of the `library` of the part; None for a function of `(params, trial)`.
 
-    Raises:
-        TaskError: There is no such function, it does not take `(params, trial)`, or `adapt` refuses
-            it.
+    Attributes:
+        stays: Whether the process that has imported it trains one attempt after another. That of
+            a script does not, unless the study file says so: by hand it is started anew, too.
+        connects: Whether several ranks are connected before it is called; a script does so itself.
     """
 
     def __init__(self, task: Mapping[str, Any], base: Path, adapt: Adapt | None = None) -> None:
         self.metrics: frozenset[str] | None = None
         self.settings: Mapping[str, Setting] | None = None
-        self._task, self._base, self._adapt = dict(task), base, adapt
-        self._args: dict[str, Any] = dict(task.get("args") or {})
-        self._is_script = task["kind"].endswith(f":{SCRIPT}")  # connects ranks itself, if at all
-        if adapt is None:
-            if "library" in task:
-                what = f"code that is written for {task['library']} trains in a study alone"
-                raise TaskError.at("task.library", f"{what}; use hpsearch run")
-            self._function = find(task["kind"], base)
-        elif self._is_script:
-            self._function = adapt(file_of(task["kind"], base), task)
-        else:
-            self._function = adapt(named(task["kind"], base), task)
+        self._task, self.base, self._adapt = dict(task), base, adapt
+        self.args: dict[str, Any] = dict(task.get("args") or {})
+        is_script = task["kind"].endswith(f":{SCRIPT}")
+        self.connects = not is_script
+        self.stays = stays_warm(task)
+        self._processes = Processes()
+        if adapt is None and "library" in task:
+            what = f"code that is written for {task['library']} trains in a study alone"
+            raise TaskError.at("task.library", f"{what}; use hpsearch run")
+
+    @cached_property
+    def function(self) -> Function:
+        """The function, imported into this process. Raises TaskError if there is none, it does not
+        take `(params, trial)`, or `adapt` refuses it."""
+        kind = self._task["kind"]
+        if self._adapt is None:
+            return find(kind, self.base)
+        is_script = kind.endswith(f":{SCRIPT}")
+        found = file_of(kind, self.base) if is_script else named(kind, self.base)
+        return self._adapt(found, self._task)
 
     def __reduce__(self) -> tuple[Any, ...]:
         # Another process imports the function itself.
-        return FunctionTask, (self._task, self._base, self._adapt)
+        return FunctionTask, (self._task, self.base, self._adapt)
 
     def data_key(self, params: Mapping[str, Any]) -> str:
         return "none"
@@ -84,8 +97,14 @@ class FunctionTask:
         """Do nothing: a function reads its own data."""
 
     def start(self, setup: Setup, data: Any) -> FunctionRun:
-        params = {**self._args, **setup.params}
-        return FunctionRun(self._function, params, setup, connects=not self._is_script)
+        order = Begin(
+            task=pickle.dumps(self),
+            setup=pickle.dumps(setup),
+            environment=dict(os.environ),
+            has_ranks=setup.ranks is not None,
+            stays=self.stays,
+        )
+        return FunctionRun(self._processes, order)
 
 
 def named(kind: str, base: Path) -> Any:
@@ -159,7 +178,6 @@ def _whole_file(file: Path) -> Function:
 
 @contextmanager
 def _as_script(file: str, trial: FunctionTrial) -> Iterator[None]:
-    seed_everything(trial.seed)
     trial.unread = set(trial.params)
     before, sys.argv = sys.argv, [file]
     try:

@@ -1,27 +1,33 @@
-"""One call of a training function, in a thread that alternates with the code that iterates the
-run."""
+"""One call of a training function in a process of its own, seen from its worker."""
 
 import logging
-import queue
-import threading
+import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager, nullcontext
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from trials.contract import Finding, Item, Note, Report, Setup, TrialStopped
-from trials.foreign import code_of, in_words
-from trials.running.reported import numbers_among
-from trials.script import in_trial
-from trials.tasks.function.trial import FunctionCall, FunctionTrial, require_all_read
+from trials.contract import Finding, Item, ProcessEnded, Report
+from trials.foreign import in_words
+from trials.tasks.function.messages import (
+    Begin,
+    Close,
+    Closed,
+    Done,
+    Ended,
+    GoOn,
+    Ready,
+    Recorded,
+    Said,
+)
+from trials.tasks.function.process import Processes
+from trials.tasks.function.trial import FunctionTrial
 
 log = logging.getLogger(__name__)
 
 POLL_S = 0.2
 """The longest wait for a report before the run hands control back to its worker."""
-GRACE_S = 5.0
-"""The time that the function of a closed run may take to end."""
+GRACE_S = 20.0
+"""The time that the function of a closed run may take to end before its process is killed."""
 
 Function = Callable[[Mapping[str, Any], FunctionTrial], object]
 
@@ -29,138 +35,142 @@ Function = Callable[[Mapping[str, Any], FunctionTrial], object]
 class FunctionRun:
     """One call of a training function (a `contract.Run`).
 
-    The function's thread puts its reports, questions and notes into a queue, and None when the
-    function has ended. After each it waits for `_go`. `connects` says whether several ranks are
-    connected before the function is called."""
+    The function says something, and waits until the run is iterated further.
 
-    def __init__(
-        self,
-        function: Function,
-        params: Mapping[str, Any],
-        setup: Setup,
-        grace_s: float = GRACE_S,
-        *,
-        connects: bool = True,
-    ) -> None:
+    Raises:
+        Exception: The function cannot be called, or its checkpoint not be continued from.
+    """
+
+    def __init__(self, processes: Processes, begin: Begin, grace_s: float = GRACE_S) -> None:
         self.finished: str | None = None
-        self._function, self._params = function, params
-        self._total, self._grace_s = setup.budget.total, grace_s
-        self._ranks, self._device, self._connects = setup.ranks, setup.device, connects
-        self._call = FunctionCall(setup)
-        if setup.ranks is not None:
-            setup.ranks.require_equal("the parameters", {**params, "trial.seed": setup.seed})
-        self._trial = FunctionTrial(replace(setup, params=params), self._call, self._hand_over)
-        self._items: queue.SimpleQueue[Item] = queue.SimpleQueue()
-        self._go = threading.Semaphore(0)
-        self._is_started = self._is_ended = False
+        self.best: Path | str | None = None
+        self._findings: tuple[Finding, ...] = ()
+        self._processes, self._grace_s = processes, grace_s
+        self._process = processes.take()
         self._item: Item = None
         """The item that the function waits in; None while it runs."""
-        self._error: BaseException | None = None
-        self._returned: object = None
-        self._has_reported = False
+        self._given: Any = None
+        self._waits = False  # to go on
+        self._recorded = 0.0
+        self._is_closed = False
+        self._library: str | None = None
+        try:
+            self._process.begin(begin)
+            message = self._next()
+            if isinstance(message, Ended):
+                self._take_end(message)
+            assert isinstance(message, Ready), message
+        except BaseException:
+            self.close()
+            raise
+        self._waits = True
 
     def __iter__(self) -> Iterator[Item]:
         """The function's reports, questions and notes; None while it takes its time between two.
 
-        A function that has reported the full budget may go on until it returns.
+        A function that has reported the full budget may go on until it returns. Raises what it
+        raises, as `contract.TrainingFailed` where that is no error of the contract, and
+        ProcessEnded.
         """
-        while self.finished is None and not self._call.stopping:
+        while self.finished is None and not self._is_closed:
             self._let_go()
-            while not self._is_next_here(POLL_S):
+            while (message := self._hear()) is None:
                 yield None
-                if self._call.stopping:
+                if self._is_closed:
                     return
-            if self._item is None:
-                yield from self._end()
+            if isinstance(message, Ended):
+                self._take_end(message)
                 return
-            self._has_reported |= isinstance(self._item, Report)
+            assert isinstance(message, Said), message
+            self._item, self._waits, self.best = message.item, True, message.best
+            self._library = message.library
             yield self._item
 
     def _let_go(self) -> None:
-        if not self._is_started:
-            self._is_started = True
-            # A daemon: a function that never reports again must not keep the process alive.
-            threading.Thread(target=self._train, name="training-function", daemon=True).start()
-        elif self._item is not None:
-            self._item = None
-            self._go.release()
+        if self._waits:
+            self._item, self._waits = None, False
+            self._process.say(GoOn(self._given))
 
-    def _is_next_here(self, timeout_s: float) -> bool:
+    def _hear(self) -> Any:
         try:
-            self._item = self._items.get(timeout=timeout_s)
-        except queue.Empty:
-            return False
-        self._is_ended = self._item is None
-        return True
+            return self._process.hear(POLL_S)
+        except ProcessEnded:
+            self._is_closed = True
+            self._process.kill()
+            raise
 
-    def _end(self) -> Iterator[Item]:
-        error, self._error = self._error, None
-        is_trained = self._call.is_trained
-        may_stop = is_trained or not self._call.is_first
-        if isinstance(error, SystemExit):
-            if error.code not in (None, 0):
-                what = f"the training function called sys.exit({code_of(error.code)})"
-                raise RuntimeError(what) from error
-        elif error is not None and not (may_stop and isinstance(error, TrialStopped)):
-            self.finished = "raised"
-            raise error
-        self.finished = "budget used" if is_trained else "the function returned"
-        returned = self._returned if isinstance(self._returned, Mapping) else {}
-        metrics = numbers_among(returned) if self._call.is_first else {}
-        self._returned = None
-        if metrics and (self._has_reported or self._call.checkpoint is not None):
-            yield Note(metrics=metrics)
-        elif metrics:
-            require_all_read(self._trial)
-            yield self._call.report(self._total, metrics)
+    def _next(self) -> Any:
+        while (message := self._hear()) is None:
+            pass
+        return message
+
+    def _take_end(self, end: Ended) -> None:
+        self.finished = end.finished
+        self._findings, self.best, self._item = end.findings, end.best, None
+        self._waits = False
+        if end.error is not None:
+            raise end.error
 
     def give(self, value: Any) -> None:
-        self._call.given = value
+        self._given = value
 
     def save(self) -> Path | str | None:
         """The checkpoint of the report that the function waits in, if any."""
         return self._item.checkpoint if isinstance(self._item, Report) else None
 
-    @property
-    def best(self) -> Path | str | None:
-        return self._call.best
-
     def recorded(self, resource: float) -> None:
-        self._call.checkpoints.recorded(resource)
+        if resource <= self._recorded or self._is_closed:
+            return
+        if not self._waits and self.finished is None:
+            return  # it runs; the next call says it
+        self._recorded = resource
+        self._process.say(Recorded(resource))
+        answer = self._next()
+        assert isinstance(answer, Done), answer
+        if answer.error is not None:
+            raise answer.error
 
     def findings(self) -> tuple[Finding, ...]:
-        return self._call.history.findings()
+        """Known once the function has ended, or the run is closed."""
+        return self._findings
 
     def close(self) -> bool:
-        """Raise `TrialStopped` in the function and wait for its end; False if it continues."""
-        self._call.stopping = True
-        while self._is_started and not self._is_ended:
-            self._let_go()
-            if not self._is_next_here(self._grace_s):
-                what = "the training function continues in the background until its next"
-                log.warning("%s trial.report", what)
-                return False
-        self._call.close()
-        error = self._error
-        if error is not None and not isinstance(error, TrialStopped):
-            log.warning("the stopped training function raised %s", in_words(error))
+        """Raise `TrialStopped` in the function and wait for its end, or end its process."""
+        if self._is_closed:
+            return True
+        self._is_closed = True
+        self._process.say(Close())
+        try:
+            closed = self._closed()
+        except ProcessEnded as end:
+            if self.finished is None:
+                log.warning("while its trial was stopped, %s", end)
+            self._process.kill()
+            return True
+        if closed is None:
+            log.warning(
+                "the training function has not ended %g s after its trial; its process is killed",
+                self._grace_s,
+            )
+            self._process.kill()
+            return True
+        self._processes.give_back(self._process, goes_on=closed.goes_on)
+        if closed.goes_on and self._library is not None:
+            self._process.preload(self._library)
         return True
 
-    # In the function's thread:
-
-    def _train(self) -> None:
-        try:
-            with in_trial(self._trial), self._among_ranks():
-                self._returned = self._function(self._params, self._trial)
-        except BaseException as error:  # noqa: BLE001 - handed to the iterating thread, which raises it
-            self._error = error
-        self._items.put(None)
-
-    def _among_ranks(self) -> AbstractContextManager[None]:
-        if self._ranks is None:
-            return nullcontext()
-        return self._ranks.joined(self._device, connects=self._connects)
-
-    def _hand_over(self, item: Item) -> None:
-        self._items.put(item)
-        self._go.acquire()
+    def _closed(self) -> Closed | None:
+        give_up = time.monotonic() + self._grace_s
+        while True:
+            left_s = give_up - time.monotonic()
+            message = self._process.hear(max(0.0, min(POLL_S, left_s)))
+            match message:
+                case None if left_s <= 0:
+                    return None
+                case Closed():
+                    return message
+                case Ended():
+                    self._findings, self.best = message.findings, message.best
+                    if message.error is not None and not message.was_stopped:
+                        what = in_words(message.error)
+                        log.warning("the stopped training function raised %s", what)

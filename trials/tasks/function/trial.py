@@ -12,7 +12,13 @@ from trials.checkpoints.disk import drafts
 from trials.checkpoints.folders import is_url
 from trials.checkpoints.manifests import Label
 from trials.contract import Goal, Item, Note, Question, Report, Setup, TrialStopped
-from trials.running.reported import Stopwatch, numbers_of, resource_of
+from trials.foreign import plain
+from trials.running.reported import (
+    Stopwatch,
+    numbers_of,
+    plain_note,
+    resource_of,
+)
 from trials.settings import in_full
 from trials.tasks.function.report_history import ReportHistory
 
@@ -27,13 +33,12 @@ class FunctionCall:
     Attributes:
         checkpoint: The folder of the checkpoint to continue from, or None.
         newest: The newest checkpoint that this call has reported, or None.
-        stopping: Whether the trial is over.
-        given: The value that the last question asked for.
         is_first: Whether this process is rank 0, or trains its trial alone. Others write into a
             folder that is thrown away.
     """
 
-    def __init__(self, setup: Setup) -> None:
+    def __init__(self, setup: Setup, is_stopping: Callable[[], bool]) -> None:
+        self._is_stopping = is_stopping
         # A checkpoint from a store is downloaded for as long as the function runs.
         self._open = ExitStack()
         self._total = setup.budget.total
@@ -50,8 +55,6 @@ class FunctionCall:
         self.newest: Path | str | None = None
         self.best_of_first: Path | str | None = None  # on a rank above 0
         self.history = ReportHistory(setup, self.checkpoints, _read(self.checkpoint, _HISTORY))
-        self.stopping = False
-        self.given: Any = None
         self._draft: tuple[Path, Collection[str]] | None = None
         """The draft since the last report, and the names of its files of state."""
         self._resource = 0.0
@@ -70,6 +73,16 @@ class FunctionCall:
     def broadcast(self, subject: str, decide: Callable[[], T]) -> T:
         """The result of `decide`, as `contract.Ranks.broadcast`."""
         return decide() if self._ranks is None else self._ranks.broadcast(subject, decide)
+
+    @property
+    def stopping(self) -> bool:
+        """The trial is over."""
+        return self._is_stopping()
+
+    @property
+    def has_reported(self) -> bool:
+        """This call has reported."""
+        return self._resource > 0
 
     @property
     def is_trained(self) -> bool:
@@ -153,7 +166,7 @@ class FunctionTrial:
         world_size: The number of these processes.
     """
 
-    def __init__(self, setup: Setup, call: FunctionCall, hand_over: Callable[[Item], None]) -> None:
+    def __init__(self, setup: Setup, call: FunctionCall, hand_over: Callable[[Item], Any]) -> None:
         total = setup.budget.total
         self.number = setup.number
         self.params = setup.params
@@ -236,11 +249,11 @@ class FunctionTrial:
         Raises:
             TrialStopped: The trial is over.
         """
-        return self._call.broadcast("value", lambda: self._ask(Question(name, distribution)))
+        question = Question(plain(name), plain(distribution))
+        return self._call.broadcast("value", lambda: self._ask(question))
 
     def _ask(self, question: Question) -> Any:
-        self._wait_for(question)
-        return self._call.given
+        return self._wait_for(question)
 
     def note(self, note: Note) -> None:
         """Record something about the trial, beside what it reports.
@@ -248,14 +261,15 @@ class FunctionTrial:
         Raises:
             TrialStopped: The trial is over.
         """
-        self._call.broadcast("note", lambda: self._wait_for(note))
+        self._call.broadcast("note", lambda: self._wait_for(plain_note(note)))
 
-    def _wait_for(self, item: Item) -> None:
+    def _wait_for(self, item: Item) -> Any:
         self._call.raise_if_stopping()
         self._call.watch.pause()
-        self._hand_over(item)
+        given = self._hand_over(item)
         self._call.watch.go_on()
         self._call.raise_if_stopping()
+        return given
 
     @contextmanager
     def save(self, state: Collection[str] = ()) -> Iterator[Path]:

@@ -22,6 +22,7 @@ from trials.contract import (
     CheckpointSizes,
     Finding,
     Note,
+    ProcessEnded,
     Pruned,
     Question,
     Ranks,
@@ -125,7 +126,8 @@ class Execution:
 
     def run(self, given: Any) -> Ending:
         """Train, and return the ending of the attempt, whatever it raises. `given` is the data that
-        came with the order, see `WorkerState.data_for`."""
+        came with the order, see `WorkerState.data_for`. Raises ProcessEnded if the attempt is lost
+        with a process that has trained it."""
         ending = self._trained(given)
         self._send_rest()
         return ending
@@ -152,8 +154,10 @@ class Execution:
             assert self._runner is not None, "only a run gives itself up"
             return replace(self._finished(self._runner, text_of(verdict)), pruned=True)
         # What a training job raises is its trial's failure.
-        except BaseException as error:  # noqa: BLE001
-            failure = failure_of(_cause(error))
+        except BaseException as error:
+            if isinstance(error, ProcessEnded) and error.is_lost:
+                raise
+            failure = failure_of(error)
             kind = ErrorKind(failure.kind)
             return ev.Failed(*self._key, kind, failure.text, details=failure.details)
 
@@ -161,15 +165,15 @@ class Execution:
         """End the run. Returns its ending with the findings on its health, and with the best
         checkpoint, which is whole by now.
 
-        A slot is not free while a training function still runs in it: the executor kills a worker
-        in which one continues for too long."""
+        A slot is not free while its training still runs: the executor kills a worker in which one
+        continues for too long."""
         runner = self._runner
         if runner is None:
             return ending
-        findings = (*self._changes, *self._thinning.findings(), *runner.findings())
-        ending = replace(ending, findings=findings)
         while not runner.close():
             pass
+        findings = (*self._changes, *self._thinning.findings(), *runner.findings())
+        ending = replace(ending, findings=findings)
         if not isinstance(ending, ev.Stopped):
             return ending
         with suppress(Exception):  # a store that does not answer: the last report named the best
@@ -210,6 +214,7 @@ class Execution:
             number=order.trial,
             goals=self._config.goals,
             ranks=self._ranks,
+            share=self._state.share_for(order),
         )
         task = self._state.task
         data = self._state.data_for(order, given)
@@ -230,8 +235,10 @@ class Execution:
                 runner.recorded(control.recorded)
                 last = self._report(runner, report)
                 checkpoint = last.checkpoint
-            if runner.finished is not None:
+            if runner.finished is not None and (not control.stop or self._is_trained):
                 return self._finished(runner, runner.finished)
+            if runner.finished is not None:
+                break  # it has heard of the stop by itself, as from a signal
             if last is None or last.resource < control.until:
                 break  # interrupted between reports
             if last.resource >= total:
@@ -240,6 +247,10 @@ class Execution:
         if not control.stop:
             return self._timed_out()
         return self._stopped(runner, checkpoint)
+
+    @property
+    def _is_trained(self) -> bool:
+        return self.reached is not None and self.reached >= self._config.budget.total
 
     def _report(self, runner: Runner, report: Report) -> ev.Reported:
         """Send a report, unless there are very many. If the attempt waits after it, its checkpoint
@@ -305,11 +316,3 @@ def _sizes(newest: Path | str | None, best: Path | str | None) -> CheckpointSize
     # Each store has errors of its own, and no trial fails for a size.
     except Exception:  # noqa: BLE001
         return None
-
-
-def _cause(error: BaseException) -> BaseException:
-    with suppress(Exception):  # of an attribute of theirs
-        cause = getattr(error, "cause", None)  # as Ray's have it
-        if isinstance(cause, BaseException):
-            return cause
-    return error

@@ -5,6 +5,7 @@ import sys
 import tempfile
 import threading
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -15,9 +16,9 @@ from hpsearch.adapters import loading
 from hpsearch.adapters.ray_tune.adapting import adapt
 from hpsearch.adapters.ray_tune.session import numbers_in
 from hpsearch.errors import UserError
+from support.running.function_runs import TaskInThread, raises_in_training
 from trials.contract import Budget, Setup, TaskError, Unit
 from trials.running.runner import Runner
-from trials.tasks.function.function_task import FunctionTask
 
 KIND = f"{__name__}:trainable"
 
@@ -38,10 +39,8 @@ def setup_in(scratch, total=4, **changes):
 
 def run_of(found, scratch, args=None, **changes):
     """A run of a trainable, as a worker starts it."""
-    task = FunctionTask.__new__(FunctionTask)
-    task._is_script = False
-    task._args = dict(args or {})
-    task._function = adapt(found, {"kind": KIND, "args": args or {}})
+    function = adapt(found, {"kind": KIND, "args": args or {}})
+    task = TaskInThread(SimpleNamespace(function=function, args=args or {}))
     return Runner(task, None, setup_in(scratch, **changes))
 
 
@@ -182,7 +181,7 @@ def test_outside_of_a_trial_the_calls_say_so():
     ],
 )
 def test_a_mistake_of_a_trainable_fails_its_trial_with_what_to_do(tmp_path, train, message):
-    with pytest.raises(UserError, match=message):
+    with raises_in_training(message):
         metrics_of(run_of(train, tmp_path))
 
 
@@ -237,7 +236,7 @@ def test_a_dictionary_that_could_not_be_read_again_is_refused_at_once(tmp_path):
         def save_checkpoint(self, checkpoint_dir):
             return {"path": threading.Event}
 
-    with pytest.raises(UserError, match="more than tensors and plain values"):
+    with raises_in_training("more than tensors and plain values"):
         metrics_of(run_of(Odd, tmp_path))
     assert Odd.log[-1] == ("cleanup", 1)
 
@@ -394,7 +393,7 @@ def test_a_file_beside_the_script_is_said_to_be_there(tmp_path, monkeypatch):
         Path("data.csv").read_text()
         tune.report({"a": 1.0})
 
-    with pytest.raises(FileNotFoundError, match=r"data\.csv is in .* RAY_CHDIR_TO_TRIAL_DIR=0"):
+    with raises_in_training(r"data\.csv is in .* RAY_CHDIR_TO_TRIAL_DIR=0"):
         metrics_of(run_of(train, tmp_path))
     monkeypatch.setenv("RAY_CHDIR_TO_TRIAL_DIR", "0")
     assert len(metrics_of(run_of(train, tmp_path))) == 1
@@ -406,6 +405,6 @@ def test_a_trial_that_fails_leaves_its_folder_too(tmp_path, monkeypatch):
     def train(config):
         raise ValueError("no")
 
-    with pytest.raises(ValueError, match="no"):
+    with raises_in_training("no"):
         metrics_of(run_of(train, tmp_path))
     assert Path.cwd() == tmp_path

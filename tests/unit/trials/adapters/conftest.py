@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 import torch
 
-from trials.contract import Goal, Note, Report, Setup
+from support.running.function_runs import run_in_thread
+from trials.contract import Goal, Note, Report, Run, Setup
 from trials.running.report_grid import budget_from
 from trials.running.runner import Runner
-from trials.tasks.function.run import FunctionRun
 
 Train = Callable[[Any, Any], None]
 
@@ -25,8 +25,8 @@ class OfFunction:
     def __init__(self, train: Train) -> None:
         self._train = train
 
-    def start(self, setup: Setup, data: Any) -> FunctionRun:
-        return FunctionRun(self._train, setup.params, setup)
+    def start(self, setup: Setup, data: Any) -> Run:
+        return run_in_thread(self._train, setup, params=setup.params)
 
 
 class Driven:
@@ -70,9 +70,9 @@ class Driven:
             runner.close()
         return self.reports[-1]
 
-    def run(self) -> FunctionRun:
+    def run(self) -> Run:
         """A run of the function from the beginning."""
-        return FunctionRun(self._train, self._setup.params, self._setup)
+        return run_in_thread(self._train, self._setup, params=self._setup.params)
 
     @property
     def levels(self) -> list[float]:

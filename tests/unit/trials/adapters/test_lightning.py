@@ -9,6 +9,7 @@ import torch
 from lightning.pytorch.callbacks import ModelCheckpoint
 from torch import nn
 
+from support.running.function_runs import raises_in_training
 from trials.adapters.lightning import LightningReports
 from trials.tasks.function.function_task import find
 
@@ -138,7 +139,7 @@ def test_a_training_that_was_paused_has_the_losses_of_one_that_was_not(
 )
 def test_a_trainer_that_contradicts_the_trial_is_told(drive, arguments, said):
     trial = drive(training([], **arguments), {"epochs": 3})
-    with pytest.raises(ValueError, match=said):
+    with raises_in_training(said):
         trial.attempt()
 
 
@@ -146,7 +147,7 @@ def test_a_trainer_that_does_not_continue_from_the_trials_checkpoint_is_told(dri
     trial = drive(training([]), {"epochs": 2})
     trial.attempt(until=1)
     monkeypatch.setattr(LightningReports, "checkpoint", None)
-    with pytest.raises(ValueError, match="begins afresh, but the trial continues; write trainer"):
+    with raises_in_training("begins afresh, but the trial continues; write trainer"):
         trial.attempt()
 
 
@@ -221,5 +222,5 @@ def test_a_script_needs_the_callback_alone(drive, monkeypatch, tmp_path):
     assert trial.notes[-1].metrics["test_loss"] == 0.25
     assert best == [tmp_path / "checkpoints", trial.folder / "lightning"]
     uncounted = drive(train, {"samples": 10})
-    with pytest.raises(ValueError, match="state per_trial in whole epochs or in steps"):
+    with raises_in_training("state per_trial in whole epochs or in steps"):
         uncounted.attempt()

@@ -6,12 +6,12 @@ import uuid
 import pytest
 
 from support.files.checkpoints import content, drafted, files_of, filled, harmed, saved, three_saved
+from support.running.function_runs import run_in_thread
 from trials.checkpoints.checkpoints import Checkpoints
 from trials.checkpoints.continuing import opened, opened_on_ranks
 from trials.checkpoints.folders import inside
 from trials.checkpoints.manifests import CheckpointError, Label
 from trials.checkpoints.trimming import trim_waiting
-from trials.tasks.function.run import FunctionRun
 
 
 @pytest.mark.parametrize("harm", ["truncated", "flipped", "no manifest", "file gone", "empty"])
@@ -69,6 +69,7 @@ def test_nobody_continues_from_weights_alone(folder, caplog):
 
 
 def counting(params, trial):
+    params["places"].append(trial.checkpoint)
     start = int((trial.checkpoint / "done").read_text()) if trial.checkpoint else 0
     for epoch in range(start + 1, 5):
         with trial.save() as draft:
@@ -81,15 +82,16 @@ def test_a_training_function_continues_from_a_store(lab):
 
     def run(resume_from=None):
         setup = dataclasses.replace(lab.setup("unused", {"epochs": 4}, resume_from), folder=url)
-        return FunctionRun(counting, {}, setup)
+        return run_in_thread(counting, setup, params={"places": places})
 
+    places = []
     first = run()
     items = (item for item in first if item is not None)
     reports = [next(items), next(items)]
     first.close()
     second = run(reports[1].checkpoint)
     assert [item.resource for item in second if item] == [3.0, 4.0]
-    downloaded = second._trial.checkpoint
+    _, downloaded = places
     assert downloaded.is_dir()
     second.close()
     assert not downloaded.exists()

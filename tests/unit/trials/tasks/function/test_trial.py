@@ -1,23 +1,29 @@
 """A trial as its function sees it: reports, checkpoints and their names."""
 
-import errno
 import json
 import shutil
-import subprocess
-import sys
 import tempfile
 from contextlib import suppress
 
 import pytest
 
-from support.running.function_runs import items_of, names_in, reporting, reports_of, run_of
+from support.running.function_runs import (
+    items_of,
+    names_in,
+    raises_in_training,
+    reporting,
+    reports_of,
+    run_of,
+    setup_in,
+)
+from trials import tasks
 from trials.checkpoints import checkpoints
 from trials.checkpoints.checkpoint_folder import TEMPORARY, order_of
 from trials.checkpoints.checkpoints import Checkpoints
 from trials.checkpoints.continuing import opened
 from trials.checkpoints.folders import folder_at, inside, split
 from trials.checkpoints.store_folder import UPLOAD
-from trials.contract import Budget, Note, Unit
+from trials.contract import Budget, Note, ProcessEnded, Unit
 
 
 def test_the_handle_tells_what_the_trial_is_given(tmp_path):
@@ -65,7 +71,7 @@ def test_a_wrong_report_says_what_is_wrong(tmp_path, calls, said):
         for resource, metrics in calls:
             trial.report(resource, metrics)
 
-    with pytest.raises(ValueError, match=said):
+    with raises_in_training(said):
         list(run_of(train, tmp_path))
 
 
@@ -112,7 +118,7 @@ def test_a_save_that_fails_leaves_the_one_before(tmp_path):
     run = run_of(train, tmp_path)
     items = items_of(run)
     assert (next(items).checkpoint / "state").read_text() == "good"
-    with pytest.raises(OSError, match="disk full"):
+    with raises_in_training("disk full"):
         next(items)
     run.close()
     assert names_in(tmp_path / "trial") == ["epoch-1", "last"]
@@ -206,20 +212,17 @@ def test_a_save_without_a_report_leaves_nothing(tmp_path, home, stops, monkeypat
     assert not list(tmp_path.glob(f"{UPLOAD}*"))
 
 
-def test_what_a_killed_process_has_saved_without_a_report_is_removed_by_the_next(tmp_path):
+def test_what_a_killed_process_has_saved_without_a_report_is_removed_by_the_next(tmp_path, module):
     lines = (
-        "import os, sys",
-        "from pathlib import Path",
-        "from trials.contract import Budget, Setup, Unit",
-        "from trials.tasks.function.run import FunctionRun",
+        "import os",
         "def train(params, trial):",
         "    with trial.save() as folder: (folder / 'state').touch()",
         "    os.kill(os.getpid(), 9)",
-        "budget = Budget(Unit.EPOCHS, 1.0, (1.0,))",
-        "setup = Setup({}, 1, budget, Path(sys.argv[1]) / 'trial')",
-        "list(FunctionRun(train, {}, setup))",
     )
-    subprocess.run([sys.executable, "-c", "\n".join(lines), str(tmp_path)], check=False)
+    base = module("\n".join(lines))
+    task = tasks.load({"kind": "their_training:train"}, base)
+    with pytest.raises(ProcessEnded, match="SIGKILL"):
+        list(task.start(setup_in(tmp_path), None))
     (left,) = names_in(tmp_path / "trial")
     assert left.startswith(TEMPORARY)
     run = run_of(reporting({}), tmp_path)
@@ -240,8 +243,8 @@ def test_a_disk_that_is_full_when_a_checkpoint_gets_its_name_is_told(tmp_path, m
         raise RuntimeError("file write failed")
 
     run = run_of(train, tmp_path)
-    with pytest.raises(OSError) as caught:
+    with raises_in_training("No space left on device") as caught:
         reports_of(run)
     run.close()
-    assert caught.value.errno == errno.ENOSPC
+    assert caught.value.failure.kind == "disk_full"
     assert names_in(tmp_path / "trial") == []

@@ -1,0 +1,113 @@
+"""The messages between a worker and the process of its training code."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from trials.contract import Finding, Item
+
+
+@dataclass(frozen=True, slots=True)
+class Begin:
+    """Begins an attempt; the descriptors of its standard output and standard error follow.
+
+    Args:
+        task: A `FunctionTask`, pickled: an error while it is unpickled is one of the attempt.
+        setup: Its `Setup`, pickled.
+        environment: The worker's environment variables.
+        has_ranks: Other processes train it, too.
+        stays: The process takes other attempts of this task.
+    """
+
+    task: bytes
+    setup: bytes
+    environment: Mapping[str, str]
+    has_ranks: bool
+    stays: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Preload:
+    """Imports a library ahead of the attempts that will need it."""
+
+    library: str
+
+
+@dataclass(frozen=True, slots=True)
+class GoOn:
+    """Lets the function train on, with the value that it has asked for, if any."""
+
+    given: Any = None
+
+
+@dataclass(frozen=True, slots=True)
+class Recorded:
+    """Lets checkpoints of earlier reports go, as `contract.Run.recorded`; `Done` answers."""
+
+    resource: float
+
+
+@dataclass(frozen=True, slots=True)
+class Close:
+    """Ends the attempt: the function is stopped if it has not ended. `Closed` answers."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ready:
+    """The attempt can begin to train."""
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """What the function says; it waits for `GoOn`.
+
+    Args:
+        best: The checkpoint of the best report of the attempt so far.
+        library: The library that may be imported ahead of the next attempt; None for none.
+    """
+
+    item: Item
+    best: Path | str | None
+    library: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """The end of the function.
+
+    Args:
+        finished: The reason, as of `contract.Run`.
+        error: The error that it raised, as `carried` by it; None if it returned.
+    """
+
+    finished: str
+    findings: tuple[Finding, ...] = ()
+    best: Path | str | None = None
+    error: BaseException | None = None
+    was_stopped: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Died:
+    """The process that was forked for an attempt has ended before it.
+
+    Args:
+        code: Its exit code, or minus the number of the signal that ended it.
+    """
+
+    code: int
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """The answer to `Recorded`, with its error, if any."""
+
+    error: BaseException | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Closed:
+    """The attempt is over; `goes_on` if the process takes another one."""
+
+    goes_on: bool
