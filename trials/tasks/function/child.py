@@ -354,15 +354,27 @@ def _ignore_notices() -> None:
     """Leave it to the worker, which gets them too, what a notice to end means for the trial.
 
     What the code starts or forks ends by them as usual."""
-    process = os.getpid()
+    notices = (signal.SIGTERM, signal.SIGINT)
+    masks: list[set[int]] = []
 
     def ignore(number: int, frame: object) -> None:
-        if os.getpid() != process:
-            signal.signal(number, signal.SIG_DFL)
-            os.kill(os.getpid(), number)
+        pass
 
-    for number in (signal.SIGTERM, signal.SIGINT):
+    def block() -> None:
+        masks.append(set(signal.pthread_sigmask(signal.SIG_BLOCK, notices)))
+
+    def unblock() -> None:
+        signal.pthread_sigmask(signal.SIG_SETMASK, masks.pop())
+
+    def reset() -> None:
+        for number in notices:
+            if signal.getsignal(number) is ignore:
+                signal.signal(number, signal.SIG_DFL)
+        unblock()
+
+    for number in notices:
         signal.signal(number, ignore)
+    os.register_at_fork(before=block, after_in_parent=unblock, after_in_child=reset)
 
 
 def _die_with(parent: int) -> None:
