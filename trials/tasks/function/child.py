@@ -16,7 +16,7 @@ import socket
 import sys
 import threading
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext, suppress
 from dataclasses import replace
 from multiprocessing.connection import Connection
@@ -311,8 +311,8 @@ class Child:
             keep_to_share(setup.device, setup.share)
             seed_everything(setup.seed)
 
-        def note_import(library: str, before: Mapping[str, str]) -> None:
-            line.library = library if state.note_import(library, before) else None
+        def note_import(library: str, before: Mapping[str, str], filters: Sequence[object]) -> None:
+            line.library = library if state.note_import(library, before, filters) else None
             prepare()
 
         prepare()

@@ -67,18 +67,22 @@ class ProcessState:
         self._memory: dict[str, int | None] = {}
         self._before: list[tuple[Part, Any]] = []
         self._note(_of_python())
-        self._environment: dict[str, str] = self._before[_ENVIRONMENT][1]
+        noted = {part.name: value for part, value in self._before}
+        self._environment: dict[str, str] = noted[_ENVIRONMENT]
+        self._filters: list[Any] = noted[_FILTERS]
         for library in _OF_LIBRARIES:
             if library in sys.modules:
                 self._note_library(library)
         self._loggers = {logger: _facts(logger) for logger in _loggers()}
 
-    def note_import(self, name: str, before: Mapping[str, str]) -> bool:
+    def note_import(self, name: str, before: Mapping[str, str], filters: Sequence[object]) -> bool:
         """Note the state of a library that has just been imported, where the environment variables
-        were these before; what it has added to them stays. True if the trial had changed none."""
+        and the filters of warnings were these before; what it has added to them stays. True if the
+        trial had changed no variable."""
         is_unchanged = before == self._environment
         added = {each: value for each, value in os.environ.items() if each not in before}
         self._environment.update(added)
+        self._filters[:0] = [each for each in warnings.filters if each not in filters]
         self._note_library(name)
         return is_unchanged
 
@@ -174,10 +178,12 @@ class ProcessState:
 
 
 class ImportWatch(importlib.abc.MetaPathFinder):
-    """A context in which `call` is called as soon as a module has been imported, with its name and
-    the environment variables before."""
+    """A context in which `call` is called as soon as a module has been imported, with its name,
+    and the environment variables and the filters of warnings before."""
 
-    def __init__(self, name: str, call: Callable[[str, Mapping[str, str]], None]) -> None:
+    def __init__(
+        self, name: str, call: Callable[[str, Mapping[str, str], Sequence[object]], None]
+    ) -> None:
         self._name, self._call = name, call
 
     def __enter__(self) -> None:
@@ -198,9 +204,9 @@ class ImportWatch(importlib.abc.MetaPathFinder):
             load = loader.exec_module
 
             def exec_module(module: ModuleType) -> None:
-                before = dict(os.environ)
+                before, filters = dict(os.environ), list(warnings.filters)
                 load(module)
-                self._call(name, before)
+                self._call(name, before, filters)
 
             loader.exec_module = exec_module  # type: ignore[method-assign]
         return spec
@@ -209,7 +215,7 @@ class ImportWatch(importlib.abc.MetaPathFinder):
 # ------------------------------------------------------------------------------------- the parts
 
 
-_ENVIRONMENT = 1  # among the parts of Python
+_ENVIRONMENT, _FILTERS = "environment variables", "warning filters"
 
 
 def _of_python() -> list[Part]:
@@ -217,7 +223,7 @@ def _of_python() -> list[Part]:
     limits = [number for name, number in vars(resource).items() if name.startswith("RLIMIT_")]
     parts = [
         Part("its working directory", os.getcwd, os.chdir),
-        Part("environment variables", lambda: dict(os.environ), _put_environment),
+        Part(_ENVIRONMENT, lambda: dict(os.environ), _put_environment),
         Part("the umask", _umask, os.umask),
         Part(
             "signal handlers",
@@ -261,7 +267,7 @@ def _of_python() -> list[Part]:
         _pair(sys, "gettrace", "settrace"),
         _pair(sys, "getprofile", "setprofile"),
         Part("builtins", lambda: dict(vars(builtins)), _put_builtins),
-        Part("warning filters", lambda: list(warnings.filters), _put_filters),
+        Part(_FILTERS, lambda: list(warnings.filters), _put_filters),
         _attribute(warnings, "showwarning"),
         _attribute(warnings, "formatwarning"),
         _attribute(logging.root.manager, "disable", "logging.disable"),

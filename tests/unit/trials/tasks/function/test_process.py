@@ -84,8 +84,9 @@ def report_of(task, tmp_path, **params):
     return report.metrics
 
 
-def test_a_function_finds_its_process_as_no_trial_had_been_before(tmp_path, module):
-    base = module(MODULE.replace("TORCH", "import torch"))
+@pytest.mark.parametrize("imported", ["", "import torch"])
+def test_a_function_finds_its_process_as_no_trial_had_been_before(tmp_path, module, imported):
+    base = module(MODULE.replace("TORCH", imported))
     task = tasks.load({"kind": "their_training:train"}, base)
     found = [report_of(task, tmp_path, changes=CHANGES) for _ in range(3)]
     assert found[0] == found[1] == found[2]
