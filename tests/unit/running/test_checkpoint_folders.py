@@ -2,7 +2,6 @@
 folders that are moved."""
 
 import json
-import uuid
 from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import replace
@@ -52,10 +51,10 @@ def store(tmp_path: Path) -> Iterator[Store]:
         yield opened
 
 
-@pytest.fixture(params=["path", "memory"])
+@pytest.fixture(params=["path", "url"])
 def root(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     """The folder that several studies are given."""
-    return f"{tmp_path}/shared" if request.param == "path" else f"memory://{uuid.uuid4().hex}"
+    return f"{tmp_path}/shared" if request.param == "path" else f"file://{tmp_path}/shared"
 
 
 # ------------------------------------------------------------------------------------------ studies
