@@ -39,9 +39,6 @@ from hpsearch.study_file.methods import ETA, PROMOTION
 from hpsearch.study_file.models import StudySpec
 
 MAY_WIN = 0.07  # the least probability of turning out best with which a paused trial may still win
-GOES_ON_ABOVE = 0.1
-"""The same of a trial that would not come back if it left its slot: it may still be stopped at the
-next rung (docs/measured/search.md)."""
 MOST_COMPARED = 64  # the most paused trials that are compared; `RoughOrder` chooses them
 GOES_ON = "a pause would cost more than it saves, and it may still become the best"
 LEADERS = 16  # the number of leading trials whose expectation is kept up to date
@@ -238,7 +235,7 @@ class Searcher:
         """True if a trial that is not among the best at its rung is not hopeless, either."""
         chances = self.chances([trial])
         if chances:
-            return chances[trial.number] >= GOES_ON_ABOVE
+            return chances[trial.number] >= MAY_WIN
         return rung.judged < rungs.eta
 
     def _judged_at_the_end(self, rungs: Rungs, trial: Trial, judgement: Judgement) -> Judgement:
