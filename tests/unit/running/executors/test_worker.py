@@ -3,16 +3,13 @@
 import sys
 import time
 import types
-import uuid
 import zlib
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-import fsspec
 import pytest
 import torch
-from fsspec.implementations.memory import MemoryFileSystem
 
 from hpsearch.domain import events as ev
 from hpsearch.domain.facts import ErrorKind
@@ -21,8 +18,8 @@ from hpsearch.running.executors.attempt import execution
 from hpsearch.running.executors.attempt.execution import RETIRED
 from hpsearch.running.executors.worker import LEAK_BYTES, ReplaceWorker, Worker
 from hpsearch.running.executors.worker_config import WorkerConfig
+from support.files import moody_store
 from trials.checkpoints.folders import folder_at
-from trials.checkpoints.store_folder import StoreFolder
 from trials.contract import Budget, Goal, Unit
 from trials.devices import memory
 
@@ -72,7 +69,7 @@ def events_until(worker: Worker, kind: type) -> list[Any]:
 
 
 def test_checkpoints_go_to_a_url_and_another_worker_continues_from_there(tmp_path):
-    url = f"memory://{uuid.uuid4().hex}"
+    url = f"file://{tmp_path}/store"
     first = launched(worker_of(tmp_path, url), until=2.0)
     reports = events_of(events_until(first, ev.Reported), ev.Reported)
     while reports[-1].resource < 2.0:
@@ -83,17 +80,6 @@ def test_checkpoints_go_to_a_url_and_another_worker_continues_from_there(tmp_pat
     second = launched(worker_of(tmp_path, url), 7, 2, resume_from=reports[-1].checkpoint)
     again = events_until(second, ev.Finished)
     assert [event.resource for event in events_of(again, ev.Reported)] == [3.0, 4.0]
-
-
-def test_a_store_that_does_not_tell_sizes_fails_no_trial(tmp_path, monkeypatch):
-    def refuse(*args: Any, **more: Any) -> None:
-        raise RuntimeError("listing is not allowed")
-
-    monkeypatch.setattr(StoreFolder, "sizes", refuse)
-    worker = launched(worker_of(tmp_path, f"memory://{uuid.uuid4().hex}"))
-    finished = events_until(worker, ev.Finished)[-1]
-    assert finished.checkpoint.endswith("epoch-4")
-    assert finished.sizes is None
 
 
 def test_a_trial_whose_checkpoints_are_all_damaged_starts_afresh(tmp_path):
@@ -132,26 +118,12 @@ def test_a_trial_that_is_continued_elsewhere_keeps_its_threads_and_says_what_els
     assert not events_of(events, ev.Finished)[0].findings
 
 
-class MoodyStore(MemoryFileSystem):
-    """A store that neither says what is in it nor removes single files, by errors of no kind that
-    is known."""
-
-    protocol = "moody"
-
-    def find(self, path: str, maxdepth: int | None = None, **options: Any) -> Any:
-        if maxdepth is None:
-            raise RuntimeError("slow down")
-        return super().find(path, maxdepth, **options)
-
-    def rm_file(self, path: str) -> None:
-        raise RuntimeError("slow down")
-
-
 def test_a_store_that_cannot_tell_what_it_holds_fails_no_trial(tmp_path):
-    fsspec.register_implementation("moody", MoodyStore, clobber=True)
-    url = f"moody://{uuid.uuid4().hex}"
-    worker = launched(worker_of(tmp_path, url))
+    url = f"moody://{tmp_path}/store"
+    task = f"import {moody_store.__name__}\n{TASK}"
+    worker = launched(worker_of(tmp_path, url, task=task))
     events = events_until(worker, ev.Finished)
+    assert events[-1].checkpoint.endswith("epoch-4")
     assert [event.sizes for event in events_of(events, ev.Reported)] == [None] * 4
     folder_at(url).strip("trial-00007", ["last"])
 
