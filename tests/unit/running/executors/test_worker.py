@@ -9,7 +9,6 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-import torch
 
 from hpsearch.domain import events as ev
 from hpsearch.domain.facts import ErrorKind
@@ -21,7 +20,6 @@ from hpsearch.running.executors.worker_config import WorkerConfig
 from support.files import moody_store
 from trials.checkpoints.folders import folder_at
 from trials.contract import Budget, Goal, Unit
-from trials.devices import memory
 
 TASK = """
 def train(params, trial):
@@ -183,20 +181,27 @@ def test_waiting_for_word_takes_none_of_a_trials_time(tmp_path, monkeypatch):
     assert [event.resource for event in events_of(events, ev.Reported)] == [1.0, 2.0, 3.0, 4.0]
 
 
-def test_a_worker_with_a_share_of_a_gpu_keeps_to_it_from_its_first_attempt(tmp_path, monkeypatch):
-    kept: list[tuple[float, str]] = []
-    gpu = SimpleNamespace(total_memory=16 << 30)
-    monkeypatch.setattr("torch.cuda.is_available", lambda: True)
-    monkeypatch.setattr("torch.cuda.get_device_name", lambda device: "a GPU")
-    monkeypatch.setattr(torch.cuda, "get_device_properties", lambda device: gpu)
-    monkeypatch.setattr(
-        torch.cuda, "set_per_process_memory_fraction", lambda *given: kept.append(given)
-    )
-    monkeypatch.setattr(torch.cuda, "memory_allocated", lambda device: 0)
-    monkeypatch.setattr(memory, "_shares", {})
-    worker = launched(worker_of(tmp_path, device="cuda:0", share=0.25), 0)
-    events_until(worker, ev.Finished)
-    assert kept == [(3.5 / 16, "cuda:0")]
+GPU = """
+from types import SimpleNamespace
+import torch
+
+kept = []
+torch.cuda.is_available = lambda: True
+torch.cuda.get_device_properties = lambda device: SimpleNamespace(total_memory=16 << 30)
+torch.cuda.memory_allocated = lambda device: 0
+torch.cuda.set_per_process_memory_fraction = lambda *given: kept.append(given)
+
+def train(params, trial):
+    ((share, device),) = kept
+    trial.report(4, {"loss": share})
+"""
+"""Code in a process that has a GPU of 16 GiB."""
+
+
+def test_training_code_keeps_to_its_share_of_a_gpu_from_the_first_attempt(tmp_path):
+    worker = launched(worker_of(tmp_path, device="cuda:0", share=0.25, task=GPU), 0)
+    (report,) = events_of(events_until(worker, ev.Finished), ev.Reported)
+    assert report.metrics == {"loss": 3.5 / 16}
 
 
 SLOW_TO_IMPORT = """

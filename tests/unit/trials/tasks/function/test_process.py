@@ -65,7 +65,7 @@ seen = {}
 
 def train(params, trial):
     import numpy as np, torch
-    from torch import distributed
+    from torch import distributed as dist
     from trials.tasks.function import process_state
     scope = {**globals(), **locals()}
     for sight in params["changes"]:
@@ -99,7 +99,7 @@ def test_a_function_finds_its_process_as_no_trial_had_been_before(tmp_path, modu
     [
         "threading.Thread(target=time.sleep, args=[1000], name='left', daemon=True).start()",
         "resource.setrlimit(resource.RLIMIT_NOFILE, (200, 200))",
-        "distributed.init_process_group('gloo', store=distributed.HashStore(), rank=0, world_size=1)",
+        "dist.init_process_group('gloo', store=dist.HashStore(), rank=0, world_size=1)",
         "process_state.allocated_bytes = lambda device: 1 << 30",
     ],
     ids=["a thread", "a limit", "a process group", "memory of a GPU"],
