@@ -19,10 +19,10 @@ import math
 import os
 import sys
 from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager, nullcontext, suppress
+from contextlib import AbstractContextManager, nullcontext, redirect_stdout, suppress
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TextIO
 
 from trials import tasks
 from trials.checkpoints.disk.whole_folders import whole_file
@@ -102,14 +102,21 @@ def _refuse_to_share(kind: str) -> None:
 
 
 def _train(task: Task, data: Any, setup: Setup, file: Path, group: Group | _Alone) -> int:
+    results = sys.stdout
+
+    def note_metrics(note: Note) -> None:
+        if note.metrics:  # as reports
+            print(json.dumps({"metrics": dict(note.metrics)}), file=results, flush=True)
+
     try:
-        runner = Runner(task, data, setup, note=_print_metrics)
-        try:
-            with interruption() as asked:
-                group.listen(asked)
-                return _follow(runner, group)
-        finally:
-            runner.close()
+        with redirect_stdout(sys.stderr):
+            runner = Runner(task, data, setup, note=note_metrics)
+            try:
+                with interruption() as asked:
+                    group.listen(asked)
+                    return _follow(runner, group, results)
+            finally:
+                runner.close()
     except TaskError as mistake:
         return _say_mistakes(file, mistake)
     except Exception as error:  # noqa: BLE001 - a failed training is a result, not a bug
@@ -120,15 +127,10 @@ def _train(task: Task, data: Any, setup: Setup, file: Path, group: Group | _Alon
         return 1
 
 
-def _print_metrics(note: Note) -> None:
-    if note.metrics:
-        print(json.dumps({"metrics": dict(note.metrics)}), flush=True)  # noqa: T201 - as reports
-
-
-def _follow(runner: Runner, group: Group | _Alone) -> int:
+def _follow(runner: Runner, group: Group | _Alone, results: TextIO) -> int:
     for report in runner.advance(math.inf, lambda: group.stopping):
         if group.first:
-            print(_as_json(report), flush=True)  # noqa: T201 - this is the program's output
+            print(_as_json(report), file=results, flush=True)
         runner.recorded(report.resource)
     if group.stopping and runner.finished is None:
         saved = runner.save()

@@ -110,7 +110,7 @@ def test_a_command_with_torchrun_is_paused_and_continued_with_all_its_ranks(
         task={"kind": "command", "run": f"{torchrun} train.py {{x}} {{budget}} {{folder}}"},
         settings={},
         budget={"trials": 3, "per_trial": {"epochs": 4}},
-        search={"pruner": {"kind": "promotion", "eta": 2}},
+        search={"pruner": {"kind": "promotion", "eta": 2, "pause": True}},
     )
     workplace.call("run", "study.yaml")
     states = {state for (state,) in workplace.rows("SELECT DISTINCT state FROM trials")}

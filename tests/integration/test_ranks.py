@@ -244,7 +244,7 @@ STUDY = {
     "space": {"lr": {"type": "float", "low": 0.01, "high": 0.1}},
     "objective": {"metric": "loss", "direction": "minimize"},
     "budget": {"trials": 3, "per_trial": {"epochs": 4}},
-    "search": {"pruner": {"kind": "promotion", "eta": 2}},
+    "search": {"pruner": {"kind": "promotion", "eta": 2, "pause": True}},
     "resources": {"workers": 1, "processes": 2, "gpu": 0},
 }
 

@@ -35,10 +35,10 @@ def train(params, trial):
     with trial.save() as folder:
         (folder / "state").write_text("1")
     resource = 1.0
-    trial.report(resource, {"loss": 1.0, "process": os.getpid()})
+    trial.report(resource, {"loss": 1.0, "process": os.getppid()})
     while not (HERE / "go on").exists():
         resource += 1e-6
-        trial.report(resource, {"loss": 1.0, "process": os.getpid()})
+        trial.report(resource, {"loss": 1.0, "process": os.getppid()})
         time.sleep(0.05)
 """
 
@@ -115,7 +115,7 @@ def executor(local_ray: None, tmp_path: Path) -> Iterator[RayExecutor]:
 
 
 def begun(executor: RayExecutor, until: float = 4.0) -> tuple[str, int]:
-    """Starts an attempt; the slot it is on, and the process that trains it."""
+    """Starts an attempt; the slot it is on, and the process of its worker."""
     slot = next(
         event.slot for event in wait_for(executor, of(ev.SlotUp)) if isinstance(event, ev.SlotUp)
     )

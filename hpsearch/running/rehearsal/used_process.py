@@ -51,7 +51,7 @@ def remarks_on_process(
         shown = ", ".join(
             f"{name} {number(now[name])} instead of {number(metrics[name])}"
             for name in left
-            if name in now
+            if name in now and name in metrics
         )
         what = "after another trial in the same process, the same trial reports"
         yield f"task.kind: {what} {shown or 'other metrics'}; {REMEDY}"

@@ -339,7 +339,8 @@ def objective(trial):
 
 def test_a_paused_objective_starts_afresh_with_the_same_values(tmp_path):
     budget = {"trials": 9, "per_trial": {"steps": 9}}
-    study = ObjectiveStudy(tmp_path, PAUSING, budget=budget, search={"sampler": "random"})
+    search = {"sampler": "random", "pruner": {"kind": "promotion", "pause": True}}
+    study = ObjectiveStudy(tmp_path, PAUSING, budget=budget, search=search)
     study.drive()
     trials = study.history().trials
     assert study.state()["caught"] == []

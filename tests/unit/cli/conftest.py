@@ -45,8 +45,8 @@ class Said:
 
 
 @pytest.fixture
-def run(capsys, sqlite_url, monkeypatch):
-    """Runs a command on the test's own database."""
+def run(capfd, sqlite_url, monkeypatch):
+    """Runs a command on the test's own database; the processes that it starts print with it."""
     monkeypatch.setenv("HPSEARCH_STORAGE", sqlite_url)
     for name in ("FORCE_COLOR", "TTY_COMPATIBLE"):
         monkeypatch.delenv(name, raising=False)
@@ -54,7 +54,7 @@ def run(capsys, sqlite_url, monkeypatch):
     def call(*arguments: str) -> Said:
         with pytest.raises(SystemExit) as ended:
             main(arguments)
-        said = capsys.readouterr()
+        said = capfd.readouterr()
         return Said(
             ended.value.code if isinstance(ended.value.code, int) else 0, said.out, said.err
         )

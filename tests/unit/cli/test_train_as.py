@@ -59,7 +59,7 @@ OWN: dict[str, Any] = {
     "space": {"x": {"type": "float", "low": 0.0, "high": 1.0}},
     "objective": {"metric": "loss", "direction": "minimize"},
     "budget": {"trials": 4, "per_trial": {"epochs": 3}},
-    "search": {"sampler": "random", "pruner": {"kind": "promotion", "eta": 3}},
+    "search": {"sampler": "random", "pruner": {"kind": "promotion", "eta": 3, "pause": True}},
     "enqueue": [{"x": 0.1}, {"x": 0.95}, {"x": 0.5}, {"x": 0.2}],
     "resources": {"workers": 1},
 }

@@ -4,7 +4,8 @@
 - `own`: the modules of the user, found and loaded
 - `run`: one call of the function, seen from its worker
 - `process`: the process that it runs in, seen from there
-- `child`: that process, and `process_state` what is put back in it after each trial
+- `child`: that process
+- `process_state`: its state, put back after each trial: `python_state`, `library_state`
 - `messages`: what both say
 - `trial`: the trial as the function sees it
 - `report_history`: the reports of a trial: health checks and the best checkpoint

@@ -188,7 +188,7 @@ def _ended(
     if isinstance(error, SystemExit):
         if error.code not in (None, 0):
             what = f"the training function called sys.exit({code_of(error.code)})"
-            error = RuntimeError(what)
+            error = RuntimeError(what).with_traceback(error.__traceback__)
         else:
             error = None
     elif isinstance(error, TrialStopped) and may_stop:

@@ -69,11 +69,13 @@ class TrainingProcess:
             self.connection.send(message)
 
     def begin(self, order: Begin) -> None:
-        """Begin an attempt, whose code prints where this process does now."""
+        """Begin an attempt, whose code prints where this process does now: to its standard error
+        alone where `redirect_stdout` keeps its standard output for results."""
         self._kills = out_of_memory_kills()
         self.say(order)
+        outputs = [2 if sys.stdout is sys.stderr else 1, 2]
         with suppress(OSError), socket.socket(fileno=os.dup(self.connection.fileno())) as line:
-            socket.send_fds(line, [b"\0"], [1, 2])
+            socket.send_fds(line, [b"\0"], outputs)
 
     def hear(self, timeout_s: float) -> Any:
         """The next message; None if there is none in time. Raises ProcessEnded."""

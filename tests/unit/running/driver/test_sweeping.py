@@ -86,7 +86,7 @@ def spec_in(folder: Path, **changes: Any) -> StudySpec:
         "space": {"learning_rate": {"type": "float", "low": 1e-4, "high": 1e-3, "log": True}},
         "objective": {"metric": "learning_rate", "direction": "maximize"},
         "budget": budget_of(3),
-        "search": {"sampler": "random"},
+        "search": {"sampler": "random", "pruner": {"kind": "promotion", "pause": True}},
         "resources": {"gpu": 0},
     }
     return parse(yaml.safe_dump({**study, **changes}), base=folder)

@@ -3,16 +3,12 @@
 import sys
 import time
 import types
-import uuid
 import zlib
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-import fsspec
 import pytest
-import torch
-from fsspec.implementations.memory import MemoryFileSystem
 
 from hpsearch.domain import events as ev
 from hpsearch.domain.facts import ErrorKind
@@ -21,10 +17,9 @@ from hpsearch.running.executors.attempt import execution
 from hpsearch.running.executors.attempt.execution import RETIRED
 from hpsearch.running.executors.worker import LEAK_BYTES, ReplaceWorker, Worker
 from hpsearch.running.executors.worker_config import WorkerConfig
+from support.files import moody_store
 from trials.checkpoints.folders import folder_at
-from trials.checkpoints.store_folder import StoreFolder
 from trials.contract import Budget, Goal, Unit
-from trials.devices import memory
 
 TASK = """
 def train(params, trial):
@@ -72,7 +67,7 @@ def events_until(worker: Worker, kind: type) -> list[Any]:
 
 
 def test_checkpoints_go_to_a_url_and_another_worker_continues_from_there(tmp_path):
-    url = f"memory://{uuid.uuid4().hex}"
+    url = f"file://{tmp_path}/store"
     first = launched(worker_of(tmp_path, url), until=2.0)
     reports = events_of(events_until(first, ev.Reported), ev.Reported)
     while reports[-1].resource < 2.0:
@@ -83,17 +78,6 @@ def test_checkpoints_go_to_a_url_and_another_worker_continues_from_there(tmp_pat
     second = launched(worker_of(tmp_path, url), 7, 2, resume_from=reports[-1].checkpoint)
     again = events_until(second, ev.Finished)
     assert [event.resource for event in events_of(again, ev.Reported)] == [3.0, 4.0]
-
-
-def test_a_store_that_does_not_tell_sizes_fails_no_trial(tmp_path, monkeypatch):
-    def refuse(*args: Any, **more: Any) -> None:
-        raise RuntimeError("listing is not allowed")
-
-    monkeypatch.setattr(StoreFolder, "sizes", refuse)
-    worker = launched(worker_of(tmp_path, f"memory://{uuid.uuid4().hex}"))
-    finished = events_until(worker, ev.Finished)[-1]
-    assert finished.checkpoint.endswith("epoch-4")
-    assert finished.sizes is None
 
 
 def test_a_trial_whose_checkpoints_are_all_damaged_starts_afresh(tmp_path):
@@ -132,26 +116,12 @@ def test_a_trial_that_is_continued_elsewhere_keeps_its_threads_and_says_what_els
     assert not events_of(events, ev.Finished)[0].findings
 
 
-class MoodyStore(MemoryFileSystem):
-    """A store that neither says what is in it nor removes single files, by errors of no kind that
-    is known."""
-
-    protocol = "moody"
-
-    def find(self, path: str, maxdepth: int | None = None, **options: Any) -> Any:
-        if maxdepth is None:
-            raise RuntimeError("slow down")
-        return super().find(path, maxdepth, **options)
-
-    def rm_file(self, path: str) -> None:
-        raise RuntimeError("slow down")
-
-
 def test_a_store_that_cannot_tell_what_it_holds_fails_no_trial(tmp_path):
-    fsspec.register_implementation("moody", MoodyStore, clobber=True)
-    url = f"moody://{uuid.uuid4().hex}"
-    worker = launched(worker_of(tmp_path, url))
+    url = f"moody://{tmp_path}/store"
+    task = f"import {moody_store.__name__}\n{TASK}"
+    worker = launched(worker_of(tmp_path, url, task=task))
     events = events_until(worker, ev.Finished)
+    assert events[-1].checkpoint.endswith("epoch-4")
     assert [event.sizes for event in events_of(events, ev.Reported)] == [None] * 4
     folder_at(url).strip("trial-00007", ["last"])
 
@@ -211,20 +181,27 @@ def test_waiting_for_word_takes_none_of_a_trials_time(tmp_path, monkeypatch):
     assert [event.resource for event in events_of(events, ev.Reported)] == [1.0, 2.0, 3.0, 4.0]
 
 
-def test_a_worker_with_a_share_of_a_gpu_keeps_to_it_from_its_first_attempt(tmp_path, monkeypatch):
-    kept: list[tuple[float, str]] = []
-    gpu = SimpleNamespace(total_memory=16 << 30)
-    monkeypatch.setattr("torch.cuda.is_available", lambda: True)
-    monkeypatch.setattr("torch.cuda.get_device_name", lambda device: "a GPU")
-    monkeypatch.setattr(torch.cuda, "get_device_properties", lambda device: gpu)
-    monkeypatch.setattr(
-        torch.cuda, "set_per_process_memory_fraction", lambda *given: kept.append(given)
-    )
-    monkeypatch.setattr(torch.cuda, "memory_allocated", lambda device: 0)
-    monkeypatch.setattr(memory, "_shares", {})
-    worker = launched(worker_of(tmp_path, device="cuda:0", share=0.25), 0)
-    events_until(worker, ev.Finished)
-    assert kept == [(3.5 / 16, "cuda:0")]
+GPU = """
+from types import SimpleNamespace
+import torch
+
+kept = []
+torch.cuda.is_available = lambda: True
+torch.cuda.get_device_properties = lambda device: SimpleNamespace(total_memory=16 << 30)
+torch.cuda.memory_allocated = lambda device: 0
+torch.cuda.set_per_process_memory_fraction = lambda *given: kept.append(given)
+
+def train(params, trial):
+    ((share, device),) = kept
+    trial.report(4, {"loss": share})
+"""
+"""Code in a process that has a GPU of 16 GiB."""
+
+
+def test_training_code_keeps_to_its_share_of_a_gpu_from_the_first_attempt(tmp_path):
+    worker = launched(worker_of(tmp_path, device="cuda:0", share=0.25, task=GPU), 0)
+    (report,) = events_of(events_until(worker, ev.Finished), ev.Reported)
+    assert report.metrics == {"loss": 3.5 / 16}
 
 
 SLOW_TO_IMPORT = """

@@ -65,6 +65,8 @@ seen = {}
 
 def train(params, trial):
     import numpy as np, torch
+    from torch import distributed as dist
+    from trials.tasks.function import process_state
     scope = {**globals(), **locals()}
     for sight in params["changes"]:
         now = repr(eval(sight, scope))
@@ -97,7 +99,10 @@ def test_a_function_finds_its_process_as_no_trial_had_been_before(tmp_path, modu
     [
         "threading.Thread(target=time.sleep, args=[1000], name='left', daemon=True).start()",
         "resource.setrlimit(resource.RLIMIT_NOFILE, (200, 200))",
+        "dist.init_process_group('gloo', store=dist.HashStore(), rank=0, world_size=1)",
+        "process_state.allocated_bytes = lambda device: 1 << 30",
     ],
+    ids=["a thread", "a limit", "a process group", "memory of a GPU"],
 )
 def test_what_cannot_be_put_back_ends_the_process(tmp_path, module, change, capfd):
     task = tasks.load({"kind": "their_training:train"}, module(MODULE.replace("TORCH", "")))

@@ -100,6 +100,22 @@ def test_a_closed_run_raises_trial_stopped_and_finally_blocks_run(tmp_path):
     assert seen == ["cleaned up"]
 
 
+def test_a_function_that_returns_as_its_trial_is_stopped_has_not_finished(tmp_path):
+    is_over = []
+
+    def train(params, trial):
+        trial.report(1, {})
+        while not trial.stopped:
+            pass
+        is_over.append(True)
+        return {"late": 1}
+
+    run = run_of(train, tmp_path)
+    assert [item and item.resource for item in itertools.islice(run, 2)] == [1.0, None]
+    run.close()
+    assert (is_over, run.finished, list(run)) == ([True], None, [])
+
+
 def test_a_closed_run_is_not_iterated_further(tmp_path):
     run = run_of(lambda params, trial: trial.report(1, {}), tmp_path)
     items = items_of(run)
