@@ -8,6 +8,7 @@
 `curve_model`     a Gaussian process over whole learning curves, and what it foretells
 `worth`           the worth of a report
 `rungs`           asynchronous successive halving: trials continue, pause and are promoted
+`pausing`         the cost of a pause, and whether it pays
 `ends`            the chances of paused trials, by how well their rung has told of ends
 `ranking`         the order of configurations, and how sure it is
 `collapsed`       the end of trials that have learnt nothing while others have

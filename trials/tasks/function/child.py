@@ -41,11 +41,11 @@ from trials.running.runner import failure_of
 from trials.script import in_trial
 from trials.tasks.function.messages import (
     Begin,
+    CallEnded,
     Close,
     Closed,
     Died,
     Done,
-    Ended,
     GoOn,
     Preload,
     Ready,
@@ -121,7 +121,7 @@ class Line:
 
     def fail(self, error: BaseException) -> bool:
         """Say that an attempt ends by an error, and wait for its end; False."""
-        self.say(Ended("raised", error=carried(error)))
+        self.say(CallEnded("raised", error=carried(error)))
         self.wait_for_close()
         return False
 
@@ -183,7 +183,7 @@ def _ended(
     trial: FunctionTrial,
     error: BaseException | None,
     returned: object,
-) -> Ended:
+) -> CallEnded:
     may_stop = call.is_trained or not call.is_first
     if isinstance(error, SystemExit):
         if error.code not in (None, 0):
@@ -203,7 +203,7 @@ def _ended(
         finished = "raised"
     was_stopped = isinstance(error, TrialStopped)
     told = None if error is None else carried(error)
-    return Ended(finished, call.history.findings(), call.best, told, was_stopped)
+    return CallEnded(finished, call.history.findings(), call.best, told, was_stopped)
 
 
 def _hand_over_returned(

@@ -4,13 +4,13 @@ import sys
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from trials.tasks.function.python_state import Part, attribute, pair
+from trials.tasks.function.python_state import StatePart, attribute, pair
 
 
-def _of_numpy(numpy: Any) -> list[Part]:
+def _of_numpy(numpy: Any) -> list[StatePart]:
     return [
-        Part("numpy.seterr", numpy.geterr, lambda before: numpy.seterr(**before)),
-        Part(
+        StatePart("numpy.seterr", numpy.geterr, lambda before: numpy.seterr(**before)),
+        StatePart(
             "numpy's print options",
             numpy.get_printoptions,
             lambda before: numpy.set_printoptions(**before),
@@ -18,12 +18,14 @@ def _of_numpy(numpy: Any) -> list[Part]:
     ]
 
 
-def _of_torch(torch: Any) -> list[Part]:
+def _of_torch(torch: Any) -> list[StatePart]:
     backends, cuda = torch.backends, torch.backends.cuda
     parts = [
         pair(torch, "get_default_dtype", "set_default_dtype"),
-        Part("torch's default device", lambda: _default_device(torch), torch.set_default_device),
-        Part(
+        StatePart(
+            "torch's default device", lambda: _default_device(torch), torch.set_default_device
+        ),
+        StatePart(
             "torch's determinism",
             lambda: (
                 torch.are_deterministic_algorithms_enabled(),
@@ -36,12 +38,12 @@ def _of_torch(torch: Any) -> list[Part]:
         pair(torch, "is_grad_enabled", "set_grad_enabled", "torch's grad mode"),
         pair(torch, "get_float32_matmul_precision", "set_float32_matmul_precision"),
         pair(torch, "is_warn_always_enabled", "set_warn_always"),
-        Part(
+        StatePart(
             "torch's anomaly mode",
             lambda: (torch.is_anomaly_enabled(), torch.is_anomaly_check_nan_enabled()),
             lambda before: torch.set_anomaly_enabled(*before),
         ),
-        Part(
+        StatePart(
             "torch's print options",
             lambda: dict(vars(torch._tensor_str.PRINT_OPTS)),
             lambda before: vars(torch._tensor_str.PRINT_OPTS).update(before),
@@ -67,14 +69,14 @@ def _default_device(torch: Any) -> Any:
     return None if context is None else context.device
 
 
-def _autocast(torch: Any, device: str) -> list[Part]:
+def _autocast(torch: Any, device: str) -> list[StatePart]:
     return [
-        Part(
+        StatePart(
             f"autocast on {device}",
             lambda: torch.is_autocast_enabled(device),
             lambda is_on: torch.set_autocast_enabled(device, is_on),
         ),
-        Part(
+        StatePart(
             f"the dtype of autocast on {device}",
             lambda: torch.get_autocast_dtype(device),
             lambda dtype: torch.set_autocast_dtype(device, dtype),
@@ -82,5 +84,8 @@ def _autocast(torch: Any, device: str) -> list[Part]:
     ]
 
 
-OF_LIBRARIES: Mapping[str, Callable[[Any], list[Part]]] = {"numpy": _of_numpy, "torch": _of_torch}
+OF_LIBRARIES: Mapping[str, Callable[[Any], list[StatePart]]] = {
+    "numpy": _of_numpy,
+    "torch": _of_torch,
+}
 """The parts of a library, by its name."""

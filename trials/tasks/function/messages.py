@@ -73,7 +73,7 @@ class Said:
 
 
 @dataclass(frozen=True, slots=True)
-class Ended:
+class CallEnded:
     """The end of the function.
 
     Args:

@@ -20,7 +20,7 @@ from typing import Any
 
 from trials.devices.memory import LEAK_BYTES, allocated_bytes, release_memory
 from trials.tasks.function.library_state import OF_LIBRARIES
-from trials.tasks.function.python_state import ENVIRONMENT, FILTERS, Loggers, Part, of_python
+from trials.tasks.function.python_state import ENVIRONMENT, FILTERS, Loggers, StatePart, of_python
 
 HEAVY = "torch"
 """The library whose import takes long, and whose state is put back."""
@@ -36,7 +36,7 @@ class ProcessState:
     def __init__(self) -> None:
         self._threads = set(threading.enumerate())
         self._modules = set(sys.modules)
-        self._before: list[tuple[Part, Any]] = []
+        self._before: list[tuple[StatePart, Any]] = []
         self._note(of_python())
         noted = {part.name: value for part, value in self._before}
         self._environment: dict[str, str] = noted[ENVIRONMENT]
@@ -60,7 +60,7 @@ class ProcessState:
     def _note_library(self, name: str) -> None:
         self._note(OF_LIBRARIES[name](sys.modules[name]))
 
-    def _note(self, parts: Sequence[Part]) -> None:
+    def _note(self, parts: Sequence[StatePart]) -> None:
         for part in parts:
             with suppress(Exception):  # another version of a library has it not
                 self._before.append((part, part.read()))

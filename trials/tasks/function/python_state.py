@@ -24,7 +24,7 @@ ENVIRONMENT, FILTERS = "environment variables", "warning filters"
 
 
 @dataclass(frozen=True)
-class Part:
+class StatePart:
     """A part of the state of this process: how it is read, and put back."""
 
     name: str
@@ -32,57 +32,61 @@ class Part:
     put: Callable[[Any], object]
 
 
-def attribute(owner: Any, name: str, words: str = "") -> Part:
+def attribute(owner: Any, name: str, words: str = "") -> StatePart:
     """An attribute of an object."""
-    return Part(
+    return StatePart(
         words or name, lambda: getattr(owner, name), lambda value: setattr(owner, name, value)
     )
 
 
-def pair(owner: Any, read: str, put: str, words: str = "") -> Part:
+def pair(owner: Any, read: str, put: str, words: str = "") -> StatePart:
     """Two functions of an object: one that reads, one that puts."""
-    return Part(words or read, getattr(owner, read), getattr(owner, put))
+    return StatePart(words or read, getattr(owner, read), getattr(owner, put))
 
 
-def of_python() -> list[Part]:
+def of_python() -> list[StatePart]:
     """The parts that every process has."""
     handled = sorted(signal.valid_signals())
     limits = [number for name, number in vars(resource).items() if name.startswith("RLIMIT_")]
     parts = [
-        Part("its working directory", os.getcwd, os.chdir),
-        Part(ENVIRONMENT, lambda: dict(os.environ), _put_environment),
-        Part("the umask", _umask, os.umask),
-        Part(
+        StatePart("its working directory", os.getcwd, os.chdir),
+        StatePart(ENVIRONMENT, lambda: dict(os.environ), _put_environment),
+        StatePart("the umask", _umask, os.umask),
+        StatePart(
             "signal handlers",
             lambda: {number: signal.getsignal(number) for number in handled},
             _put_handlers,
         ),
-        Part(
+        StatePart(
             "blocked signals",
             lambda: signal.pthread_sigmask(signal.SIG_BLOCK, ()),
             lambda mask: signal.pthread_sigmask(signal.SIG_SETMASK, mask),
         ),
-        Part(
+        StatePart(
             "limits of its resources",
             lambda: {number: resource.getrlimit(number) for number in limits},
             _put_limits,
         ),
-        Part(
+        StatePart(
             "its priority",
             lambda: os.getpriority(os.PRIO_PROCESS, 0),
             lambda value: os.setpriority(os.PRIO_PROCESS, 0, value),
         ),
-        Part(
+        StatePart(
             "the locale",
             lambda: locale.setlocale(locale.LC_ALL),
             lambda value: locale.setlocale(locale.LC_ALL, value),
         ),
-        Part("the time zone", lambda: (time.tzname, time.timezone), lambda _: time.tzset()),
-        Part("sys.path", lambda: list(sys.path), lambda value: setattr(sys, "path", list(value))),
-        Part("sys.argv", lambda: list(sys.argv), lambda value: setattr(sys, "argv", list(value))),
-        Part("sys.stdin", *_stream("stdin")),
-        Part("sys.stdout", *_stream("stdout")),
-        Part("sys.stderr", *_stream("stderr")),
+        StatePart("the time zone", lambda: (time.tzname, time.timezone), lambda _: time.tzset()),
+        StatePart(
+            "sys.path", lambda: list(sys.path), lambda value: setattr(sys, "path", list(value))
+        ),
+        StatePart(
+            "sys.argv", lambda: list(sys.argv), lambda value: setattr(sys, "argv", list(value))
+        ),
+        StatePart("sys.stdin", *_stream("stdin")),
+        StatePart("sys.stdout", *_stream("stdout")),
+        StatePart("sys.stderr", *_stream("stderr")),
         *(
             attribute(sys, name, f"sys.{name}")
             for name in ("excepthook", "displayhook", "unraisablehook", "dont_write_bytecode")
@@ -93,19 +97,19 @@ def of_python() -> list[Part]:
         pair(sys, "get_int_max_str_digits", "set_int_max_str_digits"),
         pair(sys, "gettrace", "settrace"),
         pair(sys, "getprofile", "setprofile"),
-        Part("builtins", lambda: dict(vars(builtins)), _put_builtins),
-        Part(FILTERS, lambda: list(warnings.filters), _put_filters),
+        StatePart("builtins", lambda: dict(vars(builtins)), _put_builtins),
+        StatePart(FILTERS, lambda: list(warnings.filters), _put_filters),
         attribute(warnings, "showwarning"),
         attribute(warnings, "formatwarning"),
         attribute(logging.root.manager, "disable", "logging.disable"),
         pair(logging, "getLoggerClass", "setLoggerClass"),
         pair(logging, "getLogRecordFactory", "setLogRecordFactory"),
-        Part("gc", gc.isenabled, lambda is_on: gc.enable() if is_on else gc.disable()),
-        Part("gc thresholds", gc.get_threshold, lambda values: gc.set_threshold(*values)),
-        Part("the decimal context", _decimal, _put_decimal),
+        StatePart("gc", gc.isenabled, lambda is_on: gc.enable() if is_on else gc.disable()),
+        StatePart("gc thresholds", gc.get_threshold, lambda values: gc.set_threshold(*values)),
+        StatePart("the decimal context", _decimal, _put_decimal),
         pair(socket, "getdefaulttimeout", "setdefaulttimeout"),
         attribute(tempfile, "tempdir"),
-        Part(
+        StatePart(
             "the start method of processes",
             lambda: multiprocessing.get_start_method(allow_none=True),
             lambda method: multiprocessing.set_start_method(method, force=True),
@@ -115,12 +119,12 @@ def of_python() -> list[Part]:
         parts.append(_timer(timer))
     if hasattr(os, "sched_getaffinity"):
         get, put = os.sched_getaffinity, os.sched_setaffinity
-        parts.append(Part("its processors", lambda: get(0), lambda those: put(0, those)))
+        parts.append(StatePart("its processors", lambda: get(0), lambda those: put(0, those)))
     return parts
 
 
-def _timer(number: int) -> Part:
-    return Part(
+def _timer(number: int) -> StatePart:
+    return StatePart(
         "a timer", lambda: any(signal.getitimer(number)), lambda _: signal.setitimer(number, 0)
     )
 

@@ -10,10 +10,10 @@ from trials.contract import Finding, Item, ProcessEnded, Report
 from trials.foreign import in_words
 from trials.tasks.function.messages import (
     Begin,
+    CallEnded,
     Close,
     Closed,
     Done,
-    Ended,
     GoOn,
     Ready,
     Recorded,
@@ -57,7 +57,7 @@ class FunctionRun:
         try:
             self._process.begin(begin)
             message = self._next()
-            if isinstance(message, Ended):
+            if isinstance(message, CallEnded):
                 self._take_end(message)
             assert isinstance(message, Ready), message
         except BaseException:
@@ -78,7 +78,7 @@ class FunctionRun:
                 yield None
                 if self._is_closed:
                     return
-            if isinstance(message, Ended):
+            if isinstance(message, CallEnded):
                 self._take_end(message)
                 return
             assert isinstance(message, Said), message
@@ -104,7 +104,7 @@ class FunctionRun:
             pass
         return message
 
-    def _take_end(self, end: Ended) -> None:
+    def _take_end(self, end: CallEnded) -> None:
         self.finished = end.finished
         self._findings, self.best, self._item = end.findings, end.best, None
         self._waits = False
@@ -169,7 +169,7 @@ class FunctionRun:
                     return None
                 case Closed():
                     return message
-                case Ended():
+                case CallEnded():
                     self._findings, self.best = message.findings, message.best
                     if message.error is not None and not message.was_stopped:
                         what = in_words(message.error)
