@@ -11,7 +11,7 @@ from rich.console import RenderableType
 from hpsearch.brain.retention import BEST, FRONT, WAITING, in_gb
 from hpsearch.domain.facts import MOST_ON_A_GPU
 from hpsearch.domain.numbers import NOTHING, count, duration, in_unit, number, pairs, size
-from hpsearch.search.time_left import TimeLeft
+from hpsearch.search.time_left import UNSEEN, TimeLeft
 from hpsearch.study_file.expressions.meaning import Expression
 from hpsearch.study_file.levels import rung_levels, trial_budget
 from hpsearch.study_file.methods import ETA, PROMOTION
@@ -22,6 +22,7 @@ from hpsearch.study_file.validation import shown
 from hpsearch.views.terminal.tables import Width, table
 from trials.checkpoints import folders
 from trials.contract import Unit
+from trials.descriptions.builtin import BUILT_IN
 from trials.descriptions.description import ASK
 
 
@@ -151,7 +152,7 @@ def _full_training(
         return "its time is not known: a trial that was asked for must report first"
     if pace is None:
         return "its time is not known: a first report would tell, and none has arrived"
-    seconds = budget.per_trial.total * pace + measured.get("start_up_seconds", 0.0)
+    seconds = budget.per_trial.total * pace + _own_start_s(measured)
     parts = [f"about {duration(seconds)}"]
     gpus = spec.resources.stated_gpus
     hours = seconds / 3600 * (gpus or 1.0)
@@ -169,14 +170,25 @@ def _full_training(
     return ", ".join(parts)
 
 
-def pace_of(spec: StudySpec, measured: Mapping[str, float]) -> float | None:
-    """Seconds that one worker trains for one unit of the budget; None if it is not known."""
+def pace_of(spec: StudySpec, measured: Mapping[str, float], key: str = "pace") -> float | None:
+    """Seconds that one worker trains for one unit of the budget, or by `key` the least or the most
+    of them; None if it is not known."""
     unit = spec.budget.per_trial.unit
     if unit is Unit.SECONDS:
         return 1.0
+    if "ended_after_s" in measured:  # the program has ended by itself, with all that it does then
+        trained_s = measured["ended_after_s"] - _own_start_s(measured)
+        share = measured[key] / measured["pace"] if measured["pace"] else 1.0
+        return share * max(0.0, trained_s) / spec.budget.per_trial.total
+    if key in measured:
+        return measured[key]
     if "reported_at" in measured:
         return measured["reported_after_s"] / measured["reported_at"]
     return measured.get("step_seconds") if unit is Unit.STEPS else None
+
+
+def _own_start_s(measured: Mapping[str, float]) -> float:
+    return measured.get("start_up_seconds", 0.0)
 
 
 def fitting_workers(resources: Resources, capacity: Capacity) -> int:
@@ -245,34 +257,57 @@ def _parameter(parameter: Parameter) -> tuple[str, str, str]:
     return values, "logarithmic" if parameter.log else "linear", condition
 
 
-def sentence(spec: StudySpec, measured: Mapping[str, float], workers: int) -> str:
+def sentence(
+    spec: StudySpec,
+    measured: Mapping[str, float],
+    workers: int,
+    capacity: Capacity | None = None,
+) -> str:
     """The time and disk that the study will take, and the basis of the estimate.
 
     Args:
         measured: The measurements of a step and of a first report, as `hpsearch check` has them.
         workers: The number of trials that run side by side.
+        capacity: That of this machine; None for a cluster.
     """
     on = f"on {count(workers, 'worker')}"
     checkpoint = checkpoint_of(measured)
     if checkpoint is not None:
         on += f", at most {size(round(peak_bytes(spec, checkpoint, workers)))} of checkpoints"
     pace = pace_of(spec, measured)
-    start_up_s = measured.get("start_up_seconds", 0.0)
+    start_up_s = _own_start_s(measured)
     prices = spec.budget.cost_per_gpu_hour
     cheapest = min(prices, key=lambda name: prices[name]) if isinstance(prices, dict) else None
-    work_s, limit_s = TimeLeft(spec, (), [cheapest] * workers).in_all_s(pace or 0.0, start_up_s)
-    if limit_s is not None and (pace is None or work_s is None or limit_s < work_s):
-        return f"the study will take at most {duration(limit_s)} {on}: its budget ends it"
-    if pace is None:
+    time_left = TimeLeft(spec, (), [cheapest] * workers)
+    work_s, limit_s = time_left.in_all_s(pace or 0.0, start_up_s)
+    if pace is None and limit_s is None:
         return "how long the study will take is not known: no report has arrived"
-    if work_s is None:
+    if work_s is None and limit_s is None:
         return "how long the study will take is not known: its number of trials is not limited"
-    total_s = measured.get("process_seconds", 0.0) + work_s
-    # Other pruners, and these ends, train fewer trials in full than can be known beforehand.
-    ends_early = spec.task.get("ends_early", False) or spec.budget.target is not None
-    is_expected = spec.search.pruner.kind in (PROMOTION, "none") and not ends_early
-    about = "about" if is_expected else "at most about"
-    return f"the study will take {about} {duration(total_s)} {on}: {_basis(spec, measured)}"
+    if pace is None or work_s is None:
+        return f"the study will take at most {duration(limit_s)} {on}: its budget ends it"
+    slower = _side_by_side(measured, workers, capacity)
+    least_s, _ = time_left.in_all_s(pace_of(spec, measured, "least_pace") or pace, start_up_s)
+    most_s, _ = time_left.in_all_s(pace_of(spec, measured, "most_pace") or pace, start_up_s)
+    factor = UNSEEN[spec.search.pruner.kind == "none"]
+    before_s = measured.get("process_seconds", 0.0)
+    low_s = before_s + (least_s or work_s) / factor
+    high_s = before_s + slower * (most_s or work_s) * factor
+    about_s = before_s + slower * work_s
+    if limit_s is not None and limit_s < about_s:
+        return f"the study will take at most {duration(limit_s)} {on}: its budget ends it"
+    if limit_s is not None:
+        high_s = min(high_s, limit_s)
+    between = f"between {duration(low_s)} and {duration(high_s)}"
+    said = f"the study will take about {duration(about_s)} {on}, {between}"
+    return f"{said}: {_basis(spec, measured)}; {_depends(spec, measured, slower)}"
+
+
+def _side_by_side(measured: Mapping[str, float], workers: int, capacity: Capacity | None) -> float:
+    """The factor by which trials slow each other, where they keep more cores busy than there are;
+    the one that was measured ran alone."""
+    busy = workers * measured.get("cores", 0.0)
+    return 1.0 if capacity is None else max(1.0, busy / capacity.cpus)
 
 
 def _basis(spec: StudySpec, measured: Mapping[str, float]) -> str:
@@ -281,7 +316,28 @@ def _basis(spec: StudySpec, measured: Mapping[str, float]) -> str:
     if "reported_at" not in measured:
         return f"{trials} of {total}"
     took, at = duration(measured["reported_after_s"]), number(measured["reported_at"])
-    return f"{trials} as fast as this one, which took {took} to {at} of {total}"
+    start = duration(_own_start_s(measured))
+    basis = f"{trials} as fast as this one, which took {took} to {at} of {total}"
+    return f"{basis}, of which {start} were its start" if _own_start_s(measured) else basis
+
+
+def _depends(spec: StudySpec, measured: Mapping[str, float], slower: float) -> str:
+    """The facts on which the time depends, and that a first trial does not tell."""
+    reasons = []
+    if spec.search.pruner.kind != "none":
+        reasons.append("how many trials go on")
+    reasons.append("how much longer other configurations take")
+    if "ended_after_s" not in measured and spec.task["kind"] not in BUILT_IN:
+        reasons.append("what a trial does after its last report")
+    if spec.task.get("ends_early", False) or spec.budget.target is not None:
+        reasons.append("how early it ends")
+    if slower > 1:
+        reasons.append(f"how far trials side by side slow each other, here {slower:.1f} times")
+    return (
+        f"it depends on {', '.join(reasons[:-1])} and {reasons[-1]}"
+        if len(reasons) > 1
+        else (f"it depends on {reasons[0]}")
+    )
 
 
 KEPT_WHOLE = 2  # the setting `keep_checkpoints` where a study file does not give it
