@@ -62,13 +62,6 @@ class Case(NamedTuple):
     workers: int
 
 
-class Forgetful(Straight):
-    """Attempts that keep nothing: each begins from the beginning."""
-
-    def _save(self, run: Any) -> None:
-        return None
-
-
 class Timed:
     """Curves whose mean full training takes `FULL_S`."""
 
@@ -94,13 +87,13 @@ def run(case: Case) -> dict[str, Any]:
     patient = spec.resources.model_copy(update={"report_deadline_s": math.inf})
     spec = spec.model_copy(update={"resources": patient})
     curves = task.curves()
-    kind = Straight if case.keeps else Forgetful
-    executor = kind(
+    executor = Straight(
         Timed(curves, task.full_seconds),
         trial_budget(spec),
         case.workers,
         cold_s=case.start_s,
         warm_s=case.start_s,
+        keeps=case.keeps,
     )
     with closing(Store.open(IN_MEMORY)) as store:
         history = create_study(store, spec, "")

@@ -25,6 +25,9 @@ from trials.contract import Unit
 from trials.descriptions.builtin import BUILT_IN
 from trials.descriptions.description import ASK
 
+STARTING_S = 8.0
+"""Seconds in which Ray and the first workers start; on a busy machine it is twice as long."""
+
 
 @dataclass(frozen=True)
 class Capacity:
@@ -290,9 +293,9 @@ def sentence(
     least_s, _ = time_left.in_all_s(pace_of(spec, measured, "least_pace") or pace, start_up_s)
     most_s, _ = time_left.in_all_s(pace_of(spec, measured, "most_pace") or pace, start_up_s)
     factor = UNSEEN[spec.search.pruner.kind == "none"]
-    before_s = measured.get("process_seconds", 0.0)
-    low_s = before_s + (least_s or work_s) / factor
-    high_s = before_s + slower * (most_s or work_s) * factor
+    before_s = measured.get("process_seconds", 0.0) + STARTING_S
+    low_s = before_s - STARTING_S + (least_s or work_s) / factor
+    high_s = before_s + STARTING_S + slower * (most_s or work_s) * factor
     about_s = before_s + slower * work_s
     if limit_s is not None and limit_s < about_s:
         return f"the study will take at most {duration(limit_s)} {on}: its budget ends it"
