@@ -326,8 +326,9 @@ def simulate(
     patient = spec.resources.model_copy(update={"report_deadline_s": math.inf})
     spec = spec.model_copy(update={"resources": patient})
     budget = trial_budget(spec)
-    starts = {"cold_s": start_up_s, "warm_s": start_up_s}
-    executor = Straight(curves, budget, workers, gpus, keeps=keeps, **starts)
+    executor = Straight(
+        curves, budget, workers, gpus, cold_s=start_up_s, warm_s=start_up_s, keeps=keeps
+    )
     limit_s = spec.budget.wall_clock_s
     ends = set() if limit_s is None else {limit_s}
     executor.moments = sorted(ends.union(moments))
