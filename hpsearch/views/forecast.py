@@ -4,6 +4,7 @@ time, and the disk that its checkpoints will take."""
 import shutil
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 
 from rich.console import RenderableType
@@ -11,6 +12,7 @@ from rich.console import RenderableType
 from hpsearch.brain.retention import BEST, FRONT, WAITING, in_gb
 from hpsearch.domain.facts import MOST_ON_A_GPU
 from hpsearch.domain.numbers import NOTHING, count, duration, in_unit, number, pairs, size
+from hpsearch.search.pausing import WORTH
 from hpsearch.search.time_left import UNSEEN, TimeLeft
 from hpsearch.study_file.expressions.meaning import Expression
 from hpsearch.study_file.levels import rung_levels, trial_budget
@@ -22,7 +24,8 @@ from hpsearch.study_file.validation import shown
 from hpsearch.views.terminal.tables import Width, table
 from trials.checkpoints import folders
 from trials.contract import Unit
-from trials.descriptions.builtin import BUILT_IN
+from trials.descriptions.builtin import BUILT_IN, OPTUNA
+from trials.descriptions.command import COMMAND
 from trials.descriptions.description import ASK
 
 STARTING_S = 8.0
@@ -45,7 +48,7 @@ def plan(
     rows = _search(spec) | _limits(spec)
     if rungs := _rungs(spec):
         rows["rungs"] = rungs
-        rows["at a rung"] = _pauses(spec, rehearsal)
+        rows["at a rung"] = _at_rungs(spec, rehearsal)
     rows["full training"] = _full_training(spec, rehearsal, capacity)
     rows["workers"] = _workers(spec.resources, capacity)
     if "parameters" in rehearsal:
@@ -104,16 +107,35 @@ def _rungs(spec: StudySpec) -> str | None:
     return f"at {named} of {in_unit(per_trial.total, per_trial.unit.value)}; {how}"
 
 
-def _pauses(spec: StudySpec, rehearsal: Mapping[str, float]) -> str:
+def _at_rungs(spec: StudySpec, measured: Mapping[str, float]) -> str:
     """What trials do at a rung that are not among the best there, and why."""
     wanted = spec.search.pruner.arguments.get("pause", AUTO)
-    if wanted is True:
-        return "others pause"
-    if wanted is False:
-        return "others are stopped where they are hopeless"
-    if rehearsal.get("keeps_state", True):
-        return "others pause where starting again is cheap, else the hopeless ones are stopped"
-    return "others are stopped where they are hopeless: the first trial kept nothing to go on from"
+    stopped = "the hopeless ones are stopped, others go on"
+    if wanted != AUTO:
+        return "others pause, as the file says" if wanted else f"{stopped}, as the file says"
+    if not measured.get("keeps_state", True):
+        return f"{stopped}, and none pauses: {_why_nothing_is_kept(spec)}"
+    pace, start_s = pace_of(spec, measured), _own_start_s(measured)
+    levels = [*rung_levels(spec)]
+    if pace is None or not start_s:
+        return f"others pause if another start is cheap, else {stopped}"
+    again = f"another start takes {duration(start_s)}"
+    paying = [low for low, up in pairwise(levels) if start_s <= WORTH * (up - low) * pace]
+    if not paying:
+        return f"{stopped}, and none pauses: {again}, too long beside the training to the next rung"
+    if len(paying) == len(levels) - 1:
+        return f"others pause, and go on when their turn comes: {again}"
+    named = " and ".join(map(number, paying))
+    return f"others pause at {named}; elsewhere {again}, too long, and {stopped}"
+
+
+def _why_nothing_is_kept(spec: StudySpec) -> str:
+    task = spec.task
+    if task["kind"] == COMMAND.kind and "{folder}" not in str(task.get("run")):
+        return "the command does not use {folder}, so it cannot find what it has trained"
+    if task.get("library") == OPTUNA:
+        return "an Optuna objective begins again"
+    return "by its first report, the trial had kept nothing to go on from"
 
 
 def _limit(metric: str, limit: Limit) -> str:
