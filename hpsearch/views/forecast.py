@@ -115,7 +115,7 @@ def _at_rungs(spec: StudySpec, measured: Mapping[str, float]) -> str:
         return "others pause, as the file says" if wanted else f"{stopped}, as the file says"
     if not measured.get("keeps_state", True):
         return f"{stopped}, and none pauses: {_why_nothing_is_kept(spec)}"
-    pace, start_s = pace_of(spec, measured), _own_start_s(measured)
+    pace, start_s = pace_of(spec, measured), measured.get("start_up_seconds", 0.0)
     levels = [*rung_levels(spec)]
     if pace is None or not start_s:
         return f"others pause if another start is cheap, else {stopped}"
@@ -131,7 +131,8 @@ def _at_rungs(spec: StudySpec, measured: Mapping[str, float]) -> str:
 
 def _why_nothing_is_kept(spec: StudySpec) -> str:
     task = spec.task
-    if task["kind"] == COMMAND.kind and "{folder}" not in str(task.get("run")):
+    run = str(task.get("run")).replace("{{", "")
+    if task["kind"] == COMMAND.kind and "{folder}" not in run:
         return "the command does not use {folder}, so it cannot find what it has trained"
     if task.get("library") == OPTUNA:
         return "an Optuna objective begins again"
@@ -177,7 +178,7 @@ def _full_training(
         return "its time is not known: a trial that was asked for must report first"
     if pace is None:
         return "its time is not known: a first report would tell, and none has arrived"
-    seconds = budget.per_trial.total * pace + _own_start_s(measured)
+    seconds = budget.per_trial.total * pace + measured.get("start_up_seconds", 0.0)
     parts = [f"about {duration(seconds)}"]
     gpus = spec.resources.stated_gpus
     hours = seconds / 3600 * (gpus or 1.0)
@@ -202,7 +203,7 @@ def pace_of(spec: StudySpec, measured: Mapping[str, float], key: str = "pace") -
     if unit is Unit.SECONDS:
         return 1.0
     if "ended_after_s" in measured:  # the program has ended by itself, with all that it does then
-        trained_s = measured["ended_after_s"] - _own_start_s(measured)
+        trained_s = measured["ended_after_s"] - measured.get("start_up_seconds", 0.0)
         share = measured[key] / measured["pace"] if measured["pace"] else 1.0
         return share * max(0.0, trained_s) / spec.budget.per_trial.total
     if key in measured:
@@ -210,10 +211,6 @@ def pace_of(spec: StudySpec, measured: Mapping[str, float], key: str = "pace") -
     if "reported_at" in measured:
         return measured["reported_after_s"] / measured["reported_at"]
     return measured.get("step_seconds") if unit is Unit.STEPS else None
-
-
-def _own_start_s(measured: Mapping[str, float]) -> float:
-    return measured.get("start_up_seconds", 0.0)
 
 
 def fitting_workers(resources: Resources, capacity: Capacity) -> int:
@@ -300,18 +297,19 @@ def sentence(
     if checkpoint is not None:
         on += f", at most {size(round(peak_bytes(spec, checkpoint, workers)))} of checkpoints"
     pace = pace_of(spec, measured)
-    start_up_s = _own_start_s(measured)
+    start_up_s = measured.get("start_up_seconds", 0.0)
     prices = spec.budget.cost_per_gpu_hour
     cheapest = min(prices, key=lambda name: prices[name]) if isinstance(prices, dict) else None
     time_left = TimeLeft(spec, (), [cheapest] * workers)
     work_s, limit_s = time_left.in_all_s(pace or 0.0, start_up_s)
-    if pace is None and limit_s is None:
-        return "how long the study will take is not known: no report has arrived"
-    if work_s is None and limit_s is None:
-        return "how long the study will take is not known: its number of trials is not limited"
+    if limit_s is None and (pace is None or work_s is None):
+        why = "no report has arrived" if pace is None else "its number of trials is not limited"
+        return f"how long the study will take is not known: {why}"
     if pace is None or work_s is None:
         return f"the study will take at most {duration(limit_s)} {on}: its budget ends it"
-    slower = _side_by_side(measured, workers, capacity)
+    # The trial that was measured ran alone: together they may want more cores than there are.
+    busy = workers * measured.get("cores", 0.0)
+    slower = 1.0 if capacity is None else max(1.0, busy / capacity.cpus)
     least_s, _ = time_left.in_all_s(pace_of(spec, measured, "least_pace") or pace, start_up_s)
     most_s, _ = time_left.in_all_s(pace_of(spec, measured, "most_pace") or pace, start_up_s)
     factor = UNSEEN[spec.search.pruner.kind == "none"]
@@ -328,41 +326,30 @@ def sentence(
     return f"{said}: {_basis(spec, measured)}; {_depends(spec, measured, slower)}"
 
 
-def _side_by_side(measured: Mapping[str, float], workers: int, capacity: Capacity | None) -> float:
-    """The factor by which trials slow each other, where they keep more cores busy than there are;
-    the one that was measured ran alone."""
-    busy = workers * measured.get("cores", 0.0)
-    return 1.0 if capacity is None else max(1.0, busy / capacity.cpus)
-
-
 def _basis(spec: StudySpec, measured: Mapping[str, float]) -> str:
     trials, per_trial = count(spec.budget.trials or 0, "trial"), spec.budget.per_trial
     total = in_unit(per_trial.total, per_trial.unit.value)
     if "reported_at" not in measured:
         return f"{trials} of {total}"
     took, at = duration(measured["reported_after_s"]), number(measured["reported_at"])
-    start = duration(_own_start_s(measured))
+    start_s = measured.get("start_up_seconds", 0.0)
     basis = f"{trials} as fast as this one, which took {took} to {at} of {total}"
-    return f"{basis}, of which {start} were its start" if _own_start_s(measured) else basis
+    return f"{basis}, of which {duration(start_s)} were its start" if start_s else basis
 
 
 def _depends(spec: StudySpec, measured: Mapping[str, float], slower: float) -> str:
     """The facts on which the time depends, and that a first trial does not tell."""
-    reasons = []
-    if spec.search.pruner.kind != "none":
-        reasons.append("how many trials go on")
-    reasons.append("how much longer other configurations take")
-    if "ended_after_s" not in measured and spec.task["kind"] not in BUILT_IN:
-        reasons.append("what a trial does after its last report")
-    if spec.task.get("ends_early", False) or spec.budget.target is not None:
-        reasons.append("how early it ends")
-    if slower > 1:
-        reasons.append(f"how far trials side by side slow each other, here {slower:.1f} times")
-    return (
-        f"it depends on {', '.join(reasons[:-1])} and {reasons[-1]}"
-        if len(reasons) > 1
-        else (f"it depends on {reasons[0]}")
-    )
+    ends_early = spec.task.get("ends_early", False) or spec.budget.target is not None
+    is_end_unseen = "ended_after_s" not in measured and spec.task["kind"] not in BUILT_IN
+    reasons = {
+        "how many trials go on": spec.search.pruner.kind != "none",
+        "how early it ends": ends_early,
+        "what a trial does after its last report": is_end_unseen,
+        f"how far trials side by side slow each other, here {slower:.1f} times": slower > 1,
+        "how much longer other configurations take": True,
+    }
+    *before, last = [reason for reason, holds in reasons.items() if holds]
+    return f"it depends on {', '.join(before)} and {last}" if before else f"it depends on {last}"
 
 
 KEPT_WHOLE = 2  # the setting `keep_checkpoints` where a study file does not give it

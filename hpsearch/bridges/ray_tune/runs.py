@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Mapping
 from typing import Any
 
 import pandas as pd
+from ray import tune as of_ray
 from ray.tune import RunConfig, TuneConfig, create_scheduler
 
 from hpsearch.adapters.ray_tune.adapting import with_resources
@@ -15,15 +17,7 @@ from hpsearch.errors import UserError
 
 TUNED = ("metric", "mode", "num_samples", "time_budget_s", "search_alg", "max_concurrent_trials")
 RAN = ("name", "storage_path", "storage_filesystem", "stop", "checkpoint_config", "verbose")
-NO_EFFECT = frozenset(
-    {
-        "progress_reporter", "log_to_file", "trial_name_creator", "trial_dirname_creator",
-        "sync_config", "max_failures", "fail_fast", "resume", "resume_config", "reuse_actors",
-        "raise_on_failed_trial", "callbacks", "checkpoint_at_end", "keep_checkpoints_num",
-        "checkpoint_score_attr",
-    }
-)  # fmt: skip
-"""Arguments that a study has no use for: it continues by itself, and tries failed workers again."""
+REFUSED = {"restore", "export_formats", "local_dir"}
 
 
 class ExperimentAnalysis(ResultGrid):
@@ -56,19 +50,9 @@ class ExperimentAnalysis(ResultGrid):
         return self.best_trial.checkpoint
 
     @property
-    def best_dataframe(self) -> pd.DataFrame:
-        """The best trial's reports."""
-        return self.best_trial.metrics_dataframe
-
-    @property
     def results_df(self) -> pd.DataFrame:
         """The last report of each trial, by its id."""
         return self.get_dataframe().set_index("trial_id")
-
-    @property
-    def trial_dataframes(self) -> dict[str, pd.DataFrame]:
-        """The reports of each trial, by its id."""
-        return {each.metrics["trial_id"]: each.metrics_dataframe for each in self}
 
     def get_best_trial(
         self, metric: str | None = None, mode: str | None = None, scope: str = "last"
@@ -93,10 +77,6 @@ class ExperimentAnalysis(ResultGrid):
     ) -> Checkpoint | None:
         """A trial's checkpoint: a study keeps the best one by its own metric."""
         return trial.checkpoint
-
-    def get_last_checkpoint(self, trial: Result | None = None) -> Checkpoint | None:
-        """The checkpoint of a trial, or of the best one: all that an ended trial keeps."""
-        return (trial or self.best_trial).checkpoint
 
     def dataframe(self, metric: str | None = None, mode: str | None = None) -> pd.DataFrame:
         """A row for each trial: its last report, or with a metric and a mode its best one, of which
@@ -130,7 +110,7 @@ def run(
     Raises:
         UserError: Something that it is given cannot be carried over, and as `Tuner.fit`.
     """
-    known = {*TUNED, *RAN, *NO_EFFECT}
+    known = inspect.signature(of_ray.run).parameters.keys() - REFUSED
     unknown = sorted(arguments.keys() - known)
     if unknown:
         what = f"tune.run({unknown[0]}=...) cannot be carried over"
@@ -143,13 +123,7 @@ def run(
     run_config = RunConfig(**ran)
     if checkpoint_freq:
         run_config.checkpoint_config.checkpoint_frequency = checkpoint_freq
-    trainable = run_or_experiment
-    if resources_per_trial:
-        trainable = with_resources(trainable, resources_per_trial)
-    tuner = Tuner(
-        trainable,
-        param_space=config,
-        tune_config=TuneConfig(scheduler=scheduler, **tuned),
-        run_config=run_config,
-    )
+    trainable = with_resources(run_or_experiment, resources_per_trial or {})
+    tune_config = TuneConfig(scheduler=scheduler, **tuned)
+    tuner = Tuner(trainable, param_space=config, tune_config=tune_config, run_config=run_config)
     return tuner.fit(ExperimentAnalysis)

@@ -59,14 +59,8 @@ def first_report(spec: StudySpec, name: str, device: str, note: Note) -> dict[st
     if params:
         note(f"with {pairs(params)}")
     files = SharedFiles(spec)
-    tried, printed = start(
-        spec,
-        params,
-        device,
-        train_on_s=FURTHER_S,
-        is_for_as_long=True,
-        is_enough=_is_timed(),
-    )
+    further = {"train_on_s": FURTHER_S, "is_for_as_long": True, "is_enough": _is_timed()}
+    tried, printed = start(spec, params, device, **further)
     if isinstance(tried.news, ev.Reported):
         _note_report(spec, tried.news, tried, note)
         for line in unlearnt.remarks(spec, tried.news.resource, tried.news.metrics):
@@ -198,8 +192,8 @@ def _paces(
             paces.append(max(0.0, other_s - own_start_s) / first_at)
     return {
         "pace": pace,
-        "least_pace": min(pace, *paces, pace),
-        "most_pace": max(pace, *paces, pace),
+        "least_pace": min([pace, *paces]),
+        "most_pace": max([pace, *paces]),
         "start_up_seconds": tried.start_up_s + own_start_s,
     }
 

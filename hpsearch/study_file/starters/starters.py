@@ -101,7 +101,9 @@ def _at_rungs(kind: str, run: str) -> str:
         return KEPT.format("a checkpoint (trial.save)")
     if kind != "command":
         return PAUSED
-    return KEPT.format("their state in {folder}") if "{folder}" in run else NOT_KEPT
+    return (
+        KEPT.format("their state in {folder}") if "{folder}" in run.replace("{{", "") else NOT_KEPT
+    )
 
 
 def starter(kind: str, **names: str) -> str:

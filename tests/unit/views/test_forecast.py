@@ -115,7 +115,7 @@ def test_a_start_is_not_taken_for_training_and_what_is_not_known_is_a_range():
         "how much longer other configurations take and what a trial does after its last report"
     )
     assert said.endswith(f"it depends on {reasons}")
-    assert "it depends on how many trials go on, how much" in told(MEASURED_TWICE)
+    assert "it depends on how many trials go on, what a" in told(MEASURED_TWICE)
     ended = in_full({**MEASURED_TWICE, "ended_after_s": 200.0})
     assert ended == "about 3 min 20 s", "with what it did after its last report"
 
@@ -129,7 +129,7 @@ def test_trials_that_keep_all_cores_busy_slow_each_other():
     assert minutes(2.0) == pytest.approx(2 * minutes(1.0), rel=0.05)
     assert minutes(0.5) == minutes(1.0)
     slowed = told({**MEASURED, "cores": 2.0})
-    assert slowed.endswith("and how far trials side by side slow each other, here 2.0 times")
+    assert "how far trials side by side slow each other, here 2.0 times" in slowed
 
 
 @pytest.mark.parametrize(
