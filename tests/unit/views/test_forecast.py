@@ -112,7 +112,7 @@ def test_a_start_is_not_taken_for_training_and_what_is_not_known_is_a_range():
     assert int(high) > 20
     assert "which took 1 min 10 s to 1 of 9 epochs, of which 1 min were its start" in said
     reasons = (
-        "how much longer other configurations take and what a trial does after its last report"
+        "what a trial does after its last report and how much longer other configurations take"
     )
     assert said.endswith(f"it depends on {reasons}")
     assert "it depends on how many trials go on, what a" in told(MEASURED_TWICE)
