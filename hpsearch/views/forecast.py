@@ -204,7 +204,8 @@ def pace_of(spec: StudySpec, measured: Mapping[str, float], key: str = "pace") -
         return 1.0
     if "ended_after_s" in measured:  # the program has ended by itself, with all that it does then
         trained_s = measured["ended_after_s"] - measured.get("start_up_seconds", 0.0)
-        share = measured[key] / measured["pace"] if measured["pace"] else 1.0
+        own = measured["own_pace"]
+        share = measured[key] / own if own else 1.0
         return share * max(0.0, trained_s) / spec.budget.per_trial.total
     if key in measured:
         return measured[key]
@@ -333,7 +334,10 @@ def _basis(spec: StudySpec, measured: Mapping[str, float]) -> str:
         return f"{trials} of {total}"
     took, at = duration(measured["reported_after_s"]), number(measured["reported_at"])
     start_s = measured.get("start_up_seconds", 0.0)
-    basis = f"{trials} as fast as this one, which took {took} to {at} of {total}"
+    others = (
+        "" if measured.get("own_pace") == measured.get("pace") else " and others that were tried"
+    )
+    basis = f"{trials} as fast as this one{others}, which took {took} to {at} of {total}"
     return f"{basis}, of which {duration(start_s)} were its start" if start_s else basis
 
 

@@ -8,6 +8,7 @@ from collections.abc import Callable, Collection, Mapping
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
 from hpsearch.brain.trial_log import lacking
@@ -176,8 +177,8 @@ def _measured(
 def _paces(
     first_at: float, trained_s: float, tried: Tried, others: Collection[float]
 ) -> dict[str, float]:
-    """Seconds for a unit of the budget, as expected, at least and at most, and those of the start:
-    the first report tells them apart only with a second one."""
+    """Seconds for a unit of the budget, of this trial, on average, at least and at most, and those
+    of the start: the first report tells them apart only with a second one."""
     at = sorted(tried.trained_s)
     if len(at) < 2:
         pace, paces = trained_s / first_at, []
@@ -187,13 +188,13 @@ def _paces(
         paces = [max(0.0, s1 - s0) / (r1 - r0) for (r0, r1), (s0, s1) in steps]
         pace = max(0.0, seconds[-1] - seconds[0]) / (at[-1] - at[0])
     own_start_s = max(0.0, trained_s - first_at * pace)
-    for other_s in others:
-        if abs(other_s - trained_s) > NOISE * trained_s:
-            paces.append(max(0.0, other_s - own_start_s) / first_at)
+    different = (other_s for other_s in others if abs(other_s - trained_s) > NOISE * trained_s)
+    tried_paces = [pace, *(max(0.0, each - own_start_s) / first_at for each in different)]
     return {
-        "pace": pace,
-        "least_pace": min([pace, *paces]),
-        "most_pace": max([pace, *paces]),
+        "own_pace": pace,
+        "pace": fmean(tried_paces),
+        "least_pace": min([*tried_paces, *paces]),
+        "most_pace": max([*tried_paces, *paces]),
         "start_up_seconds": tried.start_up_s + own_start_s,
     }
 

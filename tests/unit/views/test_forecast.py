@@ -97,6 +97,7 @@ MEASURED_TWICE = {
     "reported_at": 1.0,
     "reported_after_s": 70.0,
     "start_up_seconds": 60.0,
+    "own_pace": 10.0,
     "pace": 10.0,
     "least_pace": 5.0,
     "most_pace": 20.0,
