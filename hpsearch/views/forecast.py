@@ -311,11 +311,13 @@ def sentence(
     # The trial that was measured ran alone: together they may want more cores than there are.
     busy = workers * measured.get("cores", 0.0)
     slower = 1.0 if capacity is None else max(1.0, busy / capacity.cpus)
-    least_s, _ = time_left.in_all_s(pace_of(spec, measured, "least_pace") or pace, start_up_s)
+    ends_early = _ends_early(spec)
+    least_pace = 0.0 if ends_early else pace_of(spec, measured, "least_pace") or pace
+    least_s, _ = time_left.in_all_s(least_pace, start_up_s)
     most_s, _ = time_left.in_all_s(pace_of(spec, measured, "most_pace") or pace, start_up_s)
     factor = UNSEEN[spec.search.pruner.kind == "none"]
     before_s = measured.get("process_seconds", 0.0) + STARTING_S
-    low_s = before_s - STARTING_S + (least_s or work_s) / factor
+    low_s = before_s - STARTING_S + (least_s or 0.0) / factor
     high_s = before_s + STARTING_S + slower * (most_s or work_s) * factor
     about_s = before_s + slower * work_s
     if limit_s is not None and limit_s < about_s:
@@ -323,8 +325,13 @@ def sentence(
     if limit_s is not None:
         high_s = min(high_s, limit_s)
     between = f"between {duration(low_s)} and {duration(high_s)}"
-    said = f"the study will take about {duration(about_s)} {on}, {between}"
+    about = "at most about" if ends_early else "about"
+    said = f"the study will take {about} {duration(about_s)} {on}, {between}"
     return f"{said}: {_basis(spec, measured)}; {_depends(spec, measured, slower)}"
+
+
+def _ends_early(spec: StudySpec) -> bool:
+    return bool(spec.task.get("ends_early", False)) or spec.budget.target is not None
 
 
 def _basis(spec: StudySpec, measured: Mapping[str, float]) -> str:
@@ -343,11 +350,10 @@ def _basis(spec: StudySpec, measured: Mapping[str, float]) -> str:
 
 def _depends(spec: StudySpec, measured: Mapping[str, float], slower: float) -> str:
     """The facts on which the time depends, and that a first trial does not tell."""
-    ends_early = spec.task.get("ends_early", False) or spec.budget.target is not None
     is_end_unseen = "ended_after_s" not in measured and spec.task["kind"] not in BUILT_IN
     reasons = {
         "how many trials go on": spec.search.pruner.kind != "none",
-        "how early it ends": ends_early,
+        "how early it ends": _ends_early(spec),
         "what a trial does after its last report": is_end_unseen,
         f"how far trials side by side slow each other, here {slower:.1f} times": slower > 1,
         "how much longer other configurations take": True,

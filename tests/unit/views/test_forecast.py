@@ -93,6 +93,7 @@ def told(measured: dict[str, float], workers: int = 2, **changes: Any) -> str:
     return sentence(spec_with(**{"budget": budget, **changes}), measured, workers, LAPTOP)
 
 
+EARLY = {"kind": "command", "run": "a {x}", "ends_early": True}
 MEASURED_TWICE = {
     "reported_at": 1.0,
     "reported_after_s": 70.0,
@@ -119,6 +120,12 @@ def test_a_start_is_not_taken_for_training_and_what_is_not_known_is_a_range():
     assert "it depends on how many trials go on, what a" in told(MEASURED_TWICE)
     ended = in_full({**MEASURED_TWICE, "ended_after_s": 200.0})
     assert ended == "about 3 min 20 s", "with what it did after its last report"
+
+
+def test_of_programs_that_end_early_the_time_is_the_most_and_at_least_that_of_their_starts():
+    said = told(MEASURED_TWICE, search={"pruner": "none"}, task=EARLY)
+    assert "at most about 11 min 42 s on 2 workers, between 4 min" in said
+    assert "how early it ends" in said
 
 
 def test_trials_that_keep_all_cores_busy_slow_each_other():
