@@ -216,8 +216,8 @@ class TimeLeft:
     def _pruned_at(self) -> float:
         """The mean share of the budget that trials get under a pruner of Optuna."""
         later = [each for each in self._search[UNPRUNED:] if each.state.terminal]
-        trained = sum(trial.resource for trial in later) / self._total
-        return (trained + PRIOR * PRUNED_AT) / (len(later) + PRIOR)
+        trained = self._scale * sum(trial.resource for trial in later) / self._total
+        return (trained + PRIOR * PRUNED_AT) / (self._scale * len(later) + PRIOR)
 
     def _starts_again(self) -> float:
         """The starts that one promotion needs."""
@@ -225,8 +225,8 @@ class TimeLeft:
             return 0.0
         rungs = [level for level in self._levels if level < self._total]
         begun = [trial for trial in self._search if trial.attempts]
-        promoted = sum(trial.resource > level for trial in begun for level in rungs)
-        again = sum(len(trial.attempts) - 1 for trial in begun)
+        promoted = self._scale * sum(trial.resource > low for trial in begun for low in rungs)
+        again = self._scale * sum(len(trial.attempts) - 1 for trial in begun)
         return (again + PRIOR * STARTS) / (promoted + PRIOR)
 
     def _shares(self, trials: int) -> list[float]:
@@ -240,8 +240,8 @@ class TimeLeft:
             is_last = above == self._total
             early = 1 - FORETOLD * level / self._total
             expected = in_full if is_last else max(in_full, min(before, early))
-            reached = sum(resource >= level for resource in resources)
-            went_on = sum(resource > level for resource in resources)
+            reached = self._scale * sum(resource >= level for resource in resources)
+            went_on = self._scale * sum(resource > level for resource in resources)
             seen = went_on + PRIOR * expected / before
             share *= seen / (reached + PRIOR)
             shares.append(share)
