@@ -9,8 +9,8 @@ checkpoint or keeps nothing and trains again from the beginning. Every study is 
 trials alone.
 
 For each: the time that workers were held, as a share of that of the same number of trials in full
-(`pruner: none`), the starts, and the normalised regret of what is recommended: 0 is the best of the
-table, 1 its median.
+(`pruner: none`), the starts, the trials in full, and the normalised regret of what is recommended:
+0 is the best of the table, 1 its median.
 """
 
 import os
@@ -27,6 +27,7 @@ from typing import Any, NamedTuple
 
 import tables
 from hpsearch.domain.history import History
+from hpsearch.domain.lifecycle import State
 from hpsearch.domain.seeds import derived_seed
 from hpsearch.running.creation.study import create_study
 from hpsearch.running.driver.journal import LEASE_TTL_S
@@ -62,13 +63,6 @@ class Case(NamedTuple):
     workers: int
 
 
-class Forgetful(Straight):
-    """Attempts that keep nothing: each begins from the beginning."""
-
-    def _save(self, run: Any) -> None:
-        return None
-
-
 class Timed:
     """Curves whose mean full training takes `FULL_S`."""
 
@@ -94,13 +88,13 @@ def run(case: Case) -> dict[str, Any]:
     patient = spec.resources.model_copy(update={"report_deadline_s": math.inf})
     spec = spec.model_copy(update={"resources": patient})
     curves = task.curves()
-    kind = Straight if case.keeps else Forgetful
-    executor = kind(
+    executor = Straight(
         Timed(curves, task.full_seconds),
         trial_budget(spec),
         case.workers,
         cold_s=case.start_s,
         warm_s=case.start_s,
+        keeps=case.keeps,
     )
     with closing(Store.open(IN_MEMORY)) as store:
         history = create_study(store, spec, "")
@@ -118,6 +112,7 @@ def _figures(task: Task, curves: Curves, history: History) -> dict[str, Any]:
         "held_s": sum(attempt.gpu_seconds for attempt in attempts),
         "wall_s": history.study.active_seconds,
         "starts": len(attempts),
+        "in_full": sum(trial.state is State.COMPLETE for trial in history.trials),
         "regret": regret,
     }
 
@@ -170,6 +165,7 @@ def main() -> None:
                 "wall": statistics.mean(walls),
                 "worst": max(shares),
                 "starts": statistics.mean(f["starts"] for _, f in members),
+                "in_full": statistics.mean(f["in_full"] for _, f in members),
                 "regret": statistics.mean(f["regret"] for _, f in members),
             }
         )

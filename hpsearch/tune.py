@@ -8,6 +8,7 @@ used.
 import importlib
 from typing import TYPE_CHECKING, Any
 
+from hpsearch.adapters.ray_tune import session
 from hpsearch.adapters.ray_tune.adapting import with_parameters, with_resources
 from hpsearch.adapters.ray_tune.session import (
     Checkpoint,
@@ -19,10 +20,12 @@ from hpsearch.adapters.ray_tune.session import (
 from hpsearch.adapters.ray_tune.trainable import Trainable
 
 if TYPE_CHECKING:
+    from hpsearch.bridges.ray_tune.runs import ExperimentAnalysis, run
     from hpsearch.bridges.ray_tune.tuner import Result, ResultGrid, Tuner
 
 __all__ = [
     "Checkpoint",
+    "ExperimentAnalysis",
     "Result",
     "ResultGrid",
     "Trainable",
@@ -31,11 +34,17 @@ __all__ = [
     "get_checkpoint",
     "get_context",
     "report",
+    "run",
+    "session",
     "with_parameters",
     "with_resources",
 ]
 
-_OURS = ("Tuner", "Result", "ResultGrid")
+_OURS = {
+    "Tuner": "tuner", "Result": "tuner", "ResultGrid": "tuner",
+    "run": "runs", "ExperimentAnalysis": "runs",
+}  # fmt: skip
+"""Names of this module, with the modules that define them."""
 _SPACES = (
     "uniform", "quniform", "loguniform", "qloguniform", "randn", "qrandn", "randint", "qrandint",
     "lograndint", "qlograndint", "choice", "sample_from", "grid_search",
@@ -45,21 +54,16 @@ _CONFIGS = (
     "PlacementGroupFactory", "Callback", "Stopper", "CLIReporter", "JupyterNotebookReporter",
     "ProgressReporter", "TuneError", "create_scheduler", "create_searcher",
 )  # fmt: skip
-_INSTEAD = """write, with the same values,
-  results = tune.Tuner(tune.with_resources(trainable, resources_per_trial), param_space=config,
-      tune_config=tune.TuneConfig(metric=..., mode=..., num_samples=..., scheduler=...),
-      run_config=tune.RunConfig(name=..., stop={"training_iteration": ...})).fit()
-  results.get_best_result().config  # it was: analysis.best_config"""
 _MODULES = ("schedulers", "search", "stopper")
 
 
 def __getattr__(name: str) -> Any:
     """Import a name when it is first used."""
     if name in _OURS:
-        return getattr(importlib.import_module("hpsearch.bridges.ray_tune.tuner"), name)
+        return getattr(importlib.import_module(f"hpsearch.bridges.ray_tune.{_OURS[name]}"), name)
     if name in _SPACES or name in _CONFIGS:
         return getattr(importlib.import_module("ray.tune"), name)
     if name in _MODULES:
         return importlib.import_module(f"ray.tune.{name}")
     what = f"hpsearch.tune has no {name}; docs/ray-tune.md says what is carried over"
-    raise AttributeError(f"{what}: {_INSTEAD if name == 'run' else 'start with Tuner'}")
+    raise AttributeError(f"{what}: start with Tuner")

@@ -27,6 +27,8 @@ def simulate_study(
     workers: str | None,
     seed: int | None,
     top: int,
+    start_up: float,
+    keeps_nothing: bool,
     format: TreeFormat,
 ) -> None:
     """Run a study file's search on a table of curves; print the best configurations and their
@@ -40,12 +42,14 @@ def simulate_study(
         note(f"{curves}: {line}")
     resources = spec.resources
     gpus = float(resources.processes) if isinstance(resources.gpu, str) else resources.stated_gpus
-    history = simulate(spec, recorded.curves, slots, gpus=gpus)
+    history = simulate(
+        spec, recorded.curves, slots, gpus=gpus, start_up_s=start_up, keeps=not keeps_nothing
+    )
     if history.study.state is StudyState.FAILED:
         raise UserError(f"the simulated study {spec.study} gave up: {history.study.reason}")
     ranked = _ranked(spec, history, top)
     curves_used = recorded.curves
-    found = summary(spec, history, curves_used, slots)
+    found = summary(spec, history, curves_used, slots, start_up)
     if format is TreeFormat.TABLE:
         names = ["value"]
         if len(spec.objectives) > 1:
@@ -97,15 +101,21 @@ def _remarks(recorded: CurveFile, spec: StudySpec) -> list[str]:
 
 
 def summary(
-    spec: StudySpec, history: History, curves: RecordedCurves, workers: int
+    spec: StudySpec,
+    history: History,
+    curves: RecordedCurves,
+    workers: int,
+    start_up_s: float = 0.0,
 ) -> dict[str, Any]:
     """The course of the study and its cost.
 
-    `saved_by_pruning` is the share that pruning saved of the time that all trials take in full.
+    `saved_by_pruning` is the share that pruning saved of the time that all trials take in full,
+    with one start each. Starts after pauses and training that is repeated are taken off.
     """
     total = spec.budget.per_trial.total
     spent = sum(trial.gpu_seconds for trial in history.trials)
-    in_full = sum(curves.seconds(trial.params, total) for trial in history.trials)
+    trained_s = sum(curves.seconds(trial.params, total) for trial in history.trials)
+    in_full = trained_s + start_up_s * len(history.trials)
     attempts = [attempt for trial in history.trials for attempt in trial.attempts]
     trained = sum(each.ended - each.started for each in attempts if each.ended is not None)
     saved = 1 - trained / in_full if in_full else 0.0
@@ -119,6 +129,7 @@ def summary(
         "configurations_used": curves.taken,
         "wall_clock_s": history.study.active_seconds,
         "gpu_hours": spent / 3600,
+        "starts": len(attempts),
         "saved_by_pruning": saved,
     }
 
@@ -138,7 +149,10 @@ def _lines(found: dict[str, Any], known: int) -> list[str]:
     if trials > known:
         used += "; there are fewer of them than trials, so trials share them"
     time = f"{duration(found['wall_clock_s'])} on {count(found['workers'], 'worker')}"
-    saved = f"pruning saved {found['saved_by_pruning']:.0%} of full training"
+    starts, share = count(found["starts"], "start"), found["saved_by_pruning"]
+    saved = (
+        f"{starts}; pruning {'saved' if share >= 0 else 'cost'} {abs(share):.0%} of full training"
+    )
     return [
         "",
         f"{count(trials, 'trial')} ({states}); {used}",

@@ -13,6 +13,7 @@
 `ranking`         the order of configurations, and how sure it is
 `collapsed`       the end of trials that have learnt nothing while others have
 `fronts`          rungs of several objectives
+`pausing`         the cost of a pause, and whether it pays
 `time_left`       the time until a study ends
 `optuna_private`  what uses or overrides functions of Optuna that are not public
 """

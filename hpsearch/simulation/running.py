@@ -75,7 +75,7 @@ class SimulatedExecutor:
 
     At the times `losses` the slot that has worked longest is lost, with its attempt, and a new one
     replaces it at once. The first attempt on a slot trains after `cold_s` seconds, each later one
-    after `warm_s`.
+    after `warm_s`. If they keep nothing, each begins again from nothing.
     """
 
     def __init__(
@@ -88,6 +88,7 @@ class SimulatedExecutor:
         *,
         cold_s: float = 0.0,
         warm_s: float = 0.0,
+        keeps: bool = True,
     ) -> None:
         self.now = 0.0
         self.checkpoints: dict[int, set[str]] = {}
@@ -97,6 +98,7 @@ class SimulatedExecutor:
         self._gpus = gpus
         self._cold_s = cold_s
         self._warm_s = warm_s
+        self._keeps = keeps
         self._warm: set[str] = set()  # the slots on which an attempt has trained
         self._runs: dict[_Key, _Run] = {}
         self._happens: list[_Moment] = []
@@ -246,7 +248,7 @@ class SimulatedExecutor:
         return next(ahead, None)
 
     def _save(self, run: _Run) -> str | None:
-        if not run.resource:
+        if not run.resource or not self._keeps:
             return None
         name = str(run.resource)
         self.checkpoints.setdefault(run.order.trial, set()).add(name)
@@ -303,6 +305,8 @@ def simulate(
     watch: Watch | None = None,
     build: Callable[[History, StudySpec], Study] = build_study,
     earlier: Sequence[EarlierStudy] = (),
+    start_up_s: float = 0.0,
+    keeps: bool = True,
 ) -> History:
     """Run a study to its end, in a database in memory, and return all its records.
 
@@ -316,10 +320,15 @@ def simulate(
         watch: Called after every tick with the study, the records written, and the time.
         build: Makes the brain; for callers that observe it.
         earlier: The evidence of earlier studies, in place of the study file's `warm_start`.
+        start_up_s: Seconds of an attempt before it trains.
+        keeps: False if attempts keep nothing to go on from.
     """
     patient = spec.resources.model_copy(update={"report_deadline_s": math.inf})
     spec = spec.model_copy(update={"resources": patient})
-    executor = Straight(curves, trial_budget(spec), workers, gpus)
+    budget = trial_budget(spec)
+    executor = Straight(
+        curves, budget, workers, gpus, cold_s=start_up_s, warm_s=start_up_s, keeps=keeps
+    )
     limit_s = spec.budget.wall_clock_s
     ends = set() if limit_s is None else {limit_s}
     executor.moments = sorted(ends.union(moments))

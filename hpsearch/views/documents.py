@@ -38,7 +38,8 @@ def study_document(summary: StudySummary) -> dict[str, Any]:
 def status_document(status: StudyStatus, trust: StudyTrust, disk: int | None) -> dict[str, Any]:
     """The status of a study, with the trust in its rungs, and the bytes that its checkpoints take
     on the disk if that is known."""
-    head = status.summary.head
+    head, now = status.summary.head, time.time()
+    low, high = status.seconds_left_between(now)
     return {
         **study_document(status.summary),
         "stop_requested": head.stop_requested,
@@ -52,8 +53,10 @@ def status_document(status: StudyStatus, trust: StudyTrust, disk: int | None) ->
         "checkpoint_bytes": disk,
         "checkpoint_limit_bytes": head.checkpoint_limit_bytes,
         "trials_per_hour": status.trials_per_hour,
-        "seconds_left": status.seconds_left(time.time()),
-        "idle_share": status.idle_share(time.time()),
+        "seconds_left": status.seconds_left(now),
+        "seconds_left_low": low,
+        "seconds_left_high": high,
+        "idle_share": status.idle_share(now),
         "running": [asdict(each) for each in status.running],
         "failures": [asdict(each) for each in status.failures],
         "rungs": [rung.as_plain() for rung in trust.rungs],

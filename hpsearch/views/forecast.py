@@ -4,6 +4,7 @@ time, and the disk that its checkpoints will take."""
 import shutil
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 
 from rich.console import RenderableType
@@ -11,7 +12,8 @@ from rich.console import RenderableType
 from hpsearch.brain.retention import BEST, FRONT, WAITING, in_gb
 from hpsearch.domain.facts import MOST_ON_A_GPU
 from hpsearch.domain.numbers import NOTHING, count, duration, in_unit, number, pairs, size
-from hpsearch.search.time_left import TimeLeft
+from hpsearch.search.pausing import WORTH
+from hpsearch.search.time_left import UNSEEN, TimeLeft
 from hpsearch.study_file.expressions.meaning import Expression
 from hpsearch.study_file.levels import rung_levels, trial_budget
 from hpsearch.study_file.methods import ETA, PROMOTION
@@ -22,7 +24,12 @@ from hpsearch.study_file.validation import shown
 from hpsearch.views.terminal.tables import Width, table
 from trials.checkpoints import folders
 from trials.contract import Unit
+from trials.descriptions.builtin import BUILT_IN, OPTUNA
+from trials.descriptions.command import COMMAND
 from trials.descriptions.description import ASK
+
+STARTING_S = 8.0
+"""Seconds in which Ray and the first workers start; on a busy machine it is twice as long."""
 
 
 @dataclass(frozen=True)
@@ -41,7 +48,7 @@ def plan(
     rows = _search(spec) | _limits(spec)
     if rungs := _rungs(spec):
         rows["rungs"] = rungs
-        rows["at a rung"] = _pauses(spec, rehearsal)
+        rows["at a rung"] = _at_rungs(spec, rehearsal)
     rows["full training"] = _full_training(spec, rehearsal, capacity)
     rows["workers"] = _workers(spec.resources, capacity)
     if "parameters" in rehearsal:
@@ -100,16 +107,36 @@ def _rungs(spec: StudySpec) -> str | None:
     return f"at {named} of {in_unit(per_trial.total, per_trial.unit.value)}; {how}"
 
 
-def _pauses(spec: StudySpec, rehearsal: Mapping[str, float]) -> str:
+def _at_rungs(spec: StudySpec, measured: Mapping[str, float]) -> str:
     """What trials do at a rung that are not among the best there, and why."""
     wanted = spec.search.pruner.arguments.get("pause", AUTO)
-    if wanted is True:
-        return "others pause"
-    if wanted is False:
-        return "others are stopped where they are hopeless"
-    if rehearsal.get("keeps_state", True):
-        return "others pause where starting again is cheap, else the hopeless ones are stopped"
-    return "others are stopped where they are hopeless: the first trial kept nothing to go on from"
+    stopped = "the hopeless ones are stopped, others go on"
+    if wanted != AUTO:
+        return "others pause, as the file says" if wanted else f"{stopped}, as the file says"
+    if not measured.get("keeps_state", True):
+        return f"{stopped}, and none pauses: {_why_nothing_is_kept(spec)}"
+    pace, start_s = pace_of(spec, measured), measured.get("start_up_seconds", 0.0)
+    levels = [*rung_levels(spec)]
+    if pace is None or not start_s:
+        return f"others pause if another start is cheap, else {stopped}"
+    again = f"another start takes {duration(start_s)}"
+    paying = [low for low, up in pairwise(levels) if start_s <= WORTH * (up - low) * pace]
+    if not paying:
+        return f"{stopped}, and none pauses: {again}, too long beside the training to the next rung"
+    if len(paying) == len(levels) - 1:
+        return f"others pause, and go on when their turn comes: {again}"
+    named = " and ".join(map(number, paying))
+    return f"others pause at {named}; elsewhere {again}, too long, and {stopped}"
+
+
+def _why_nothing_is_kept(spec: StudySpec) -> str:
+    task = spec.task
+    run = str(task.get("run")).replace("{{", "")
+    if task["kind"] == COMMAND.kind and "{folder}" not in run:
+        return "the command does not use {folder}, so it cannot find what it has trained"
+    if task.get("library") == OPTUNA:
+        return "an Optuna objective begins again"
+    return "by its first report, the trial had kept nothing to go on from"
 
 
 def _limit(metric: str, limit: Limit) -> str:
@@ -169,11 +196,19 @@ def _full_training(
     return ", ".join(parts)
 
 
-def pace_of(spec: StudySpec, measured: Mapping[str, float]) -> float | None:
-    """Seconds that one worker trains for one unit of the budget; None if it is not known."""
+def pace_of(spec: StudySpec, measured: Mapping[str, float], key: str = "pace") -> float | None:
+    """Seconds that one worker trains for one unit of the budget, or by `key` the least or the most
+    of them; None if it is not known."""
     unit = spec.budget.per_trial.unit
     if unit is Unit.SECONDS:
         return 1.0
+    if "ended_after_s" in measured:  # the program has ended by itself, with all that it does then
+        trained_s = measured["ended_after_s"] - measured.get("start_up_seconds", 0.0)
+        own = measured["own_pace"]
+        share = measured[key] / own if own else 1.0
+        return share * max(0.0, trained_s) / spec.budget.per_trial.total
+    if key in measured:
+        return measured[key]
     if "reported_at" in measured:
         return measured["reported_after_s"] / measured["reported_at"]
     return measured.get("step_seconds") if unit is Unit.STEPS else None
@@ -245,12 +280,18 @@ def _parameter(parameter: Parameter) -> tuple[str, str, str]:
     return values, "logarithmic" if parameter.log else "linear", condition
 
 
-def sentence(spec: StudySpec, measured: Mapping[str, float], workers: int) -> str:
+def sentence(
+    spec: StudySpec,
+    measured: Mapping[str, float],
+    workers: int,
+    capacity: Capacity | None = None,
+) -> str:
     """The time and disk that the study will take, and the basis of the estimate.
 
     Args:
         measured: The measurements of a step and of a first report, as `hpsearch check` has them.
         workers: The number of trials that run side by side.
+        capacity: That of this machine; None for a cluster.
     """
     on = f"on {count(workers, 'worker')}"
     checkpoint = checkpoint_of(measured)
@@ -260,19 +301,37 @@ def sentence(spec: StudySpec, measured: Mapping[str, float], workers: int) -> st
     start_up_s = measured.get("start_up_seconds", 0.0)
     prices = spec.budget.cost_per_gpu_hour
     cheapest = min(prices, key=lambda name: prices[name]) if isinstance(prices, dict) else None
-    work_s, limit_s = TimeLeft(spec, (), [cheapest] * workers).in_all_s(pace or 0.0, start_up_s)
-    if limit_s is not None and (pace is None or work_s is None or limit_s < work_s):
+    time_left = TimeLeft(spec, (), [cheapest] * workers)
+    work_s, limit_s = time_left.in_all_s(pace or 0.0, start_up_s)
+    if limit_s is None and (pace is None or work_s is None):
+        why = "no report has arrived" if pace is None else "its number of trials is not limited"
+        return f"how long the study will take is not known: {why}"
+    if pace is None or work_s is None:
         return f"the study will take at most {duration(limit_s)} {on}: its budget ends it"
-    if pace is None:
-        return "how long the study will take is not known: no report has arrived"
-    if work_s is None:
-        return "how long the study will take is not known: its number of trials is not limited"
-    total_s = measured.get("process_seconds", 0.0) + work_s
-    # Other pruners, and these ends, train fewer trials in full than can be known beforehand.
-    ends_early = spec.task.get("ends_early", False) or spec.budget.target is not None
-    is_expected = spec.search.pruner.kind in (PROMOTION, "none") and not ends_early
-    about = "about" if is_expected else "at most about"
-    return f"the study will take {about} {duration(total_s)} {on}: {_basis(spec, measured)}"
+    # The trial that was measured ran alone: together they may want more cores than there are.
+    busy = workers * measured.get("cores", 0.0)
+    slower = 1.0 if capacity is None else max(1.0, busy / capacity.cpus)
+    ends_early = _ends_early(spec)
+    least_pace = 0.0 if ends_early else pace_of(spec, measured, "least_pace") or pace
+    least_s, _ = time_left.in_all_s(least_pace, start_up_s)
+    most_s, _ = time_left.in_all_s(pace_of(spec, measured, "most_pace") or pace, start_up_s)
+    factor = UNSEEN[spec.search.pruner.kind == "none"]
+    before_s = measured.get("process_seconds", 0.0) + STARTING_S
+    low_s = before_s - STARTING_S + (least_s or 0.0) / factor
+    high_s = before_s + STARTING_S + slower * (most_s or work_s) * factor
+    about_s = before_s + slower * work_s
+    if limit_s is not None and limit_s < about_s:
+        return f"the study will take at most {duration(limit_s)} {on}: its budget ends it"
+    if limit_s is not None:
+        high_s = min(high_s, limit_s)
+    between = f"between {duration(low_s)} and {duration(high_s)}"
+    about = "at most about" if ends_early else "about"
+    said = f"the study will take {about} {duration(about_s)} {on}, {between}"
+    return f"{said}: {_basis(spec, measured)}; {_depends(spec, measured, slower)}"
+
+
+def _ends_early(spec: StudySpec) -> bool:
+    return bool(spec.task.get("ends_early", False)) or spec.budget.target is not None
 
 
 def _basis(spec: StudySpec, measured: Mapping[str, float]) -> str:
@@ -281,7 +340,26 @@ def _basis(spec: StudySpec, measured: Mapping[str, float]) -> str:
     if "reported_at" not in measured:
         return f"{trials} of {total}"
     took, at = duration(measured["reported_after_s"]), number(measured["reported_at"])
-    return f"{trials} as fast as this one, which took {took} to {at} of {total}"
+    start_s = measured.get("start_up_seconds", 0.0)
+    others = (
+        "" if measured.get("own_pace") == measured.get("pace") else " and others that were tried"
+    )
+    basis = f"{trials} as fast as this one{others}, which took {took} to {at} of {total}"
+    return f"{basis}, of which {duration(start_s)} were its start" if start_s else basis
+
+
+def _depends(spec: StudySpec, measured: Mapping[str, float], slower: float) -> str:
+    """The facts on which the time depends, and that a first trial does not tell."""
+    is_end_unseen = "ended_after_s" not in measured and spec.task["kind"] not in BUILT_IN
+    reasons = {
+        "how many trials go on": spec.search.pruner.kind != "none",
+        "how early it ends": _ends_early(spec),
+        "what a trial does after its last report": is_end_unseen,
+        f"how far trials side by side slow each other, here {slower:.1f} times": slower > 1,
+        "how much longer other configurations take": True,
+    }
+    *before, last = [reason for reason, holds in reasons.items() if holds]
+    return f"it depends on {', '.join(before)} and {last}" if before else f"it depends on {last}"
 
 
 KEPT_WHOLE = 2  # the setting `keep_checkpoints` where a study file does not give it

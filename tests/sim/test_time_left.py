@@ -6,6 +6,8 @@ from typing import Any
 
 import pytest
 
+from hpsearch.domain.lifecycle import State
+from hpsearch.domain.records import Attempt, Trial
 from hpsearch.search.time_left import TimeLeft
 from support.studies.small import Simulation, spec_with
 
@@ -98,3 +100,34 @@ def test_the_whole_is_known_from_what_one_trial_takes(name):
     work_s, limit_s = TimeLeft(spec, (), [None] * 2).in_all_s(pace, start_up_s=2.0)
     said_s = min(each for each in (work_s, limit_s) if each is not None)
     assert 1 / 1.5 <= said_s / took_s <= 1.5
+
+
+def test_starts_after_pauses_are_expected_where_trials_pause_alone():
+    def starts(pause: bool) -> float:
+        search = {"pruner": {"kind": "promotion", "pause": pause}}
+        spec = spec_with(budget={"trials": 24, **ONE}, search=search)
+        work_s, _ = TimeLeft(spec, (), [None]).in_all_s(0.0, start_up_s=60.0)
+        return work_s / 60.0
+
+    assert starts(pause=False) == pytest.approx(24)
+    assert starts(pause=True) > 30
+
+
+def test_where_programs_end_by_themselves_trials_to_come_end_there_too():
+    spec = spec_with(budget={"trials": 10, **ONE})
+
+    def left(end: float, pace: float) -> tuple[float, float, float]:
+        trials = []
+        for number in range(5):
+            attempt = Attempt(number, 1, "w", started=0.0, ended=end * pace)
+            trial = Trial(number, State.COMPLETE, {}, resource=end)
+            trial.attempts.append(attempt)
+            trials.append(trial)
+        time_left = TimeLeft(spec, trials, [None])
+        seconds = time_left.seconds(0.0, 5 * end * pace)
+        return seconds, *time_left.between(seconds)
+
+    seconds, low, high = left(end=5.0, pace=20.0)
+    assert 5 * 20.0 < seconds <= 5 * 5 * 20.0
+    assert low < seconds < high
+    assert left(end=9.0, pace=20.0)[0] > 1.3 * seconds

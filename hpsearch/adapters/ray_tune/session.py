@@ -234,6 +234,13 @@ def get_context() -> TuneContext:
     return TuneContext(current("tune.get_context").trial)
 
 
+def __getattr__(name: str) -> Any:
+    """The functions of `ray.air.session` that a context has, such as `get_trial_id`."""
+    if name.startswith("get_") and hasattr(TuneContext, name):
+        return lambda: getattr(get_context(), name)()
+    raise AttributeError(f"tune.session has no {name}")
+
+
 def trial_id(trial: FunctionTrial) -> str:
     """A trial's number as five digits."""
     return f"{trial.number:05d}"

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import pandas as pd
 import ray
@@ -75,6 +75,16 @@ class Result:
     metrics_dataframe: pd.DataFrame = field(repr=False)
     number: int
 
+    @property
+    def last_result(self) -> dict[str, Any]:
+        """The metrics, as an `ExperimentAnalysis` of Ray Tune calls them."""
+        return self.metrics
+
+    @property
+    def trial_id(self) -> str:
+        """The number, as Ray Tune has it: five digits."""
+        return str(self.metrics["trial_id"])
+
 
 class ResultGrid:
     """The trials of a study, by their numbers."""
@@ -127,12 +137,16 @@ class ResultGrid:
             if self._best is None or not self._best.metrics_dataframe.size:
                 raise UserError("no trial has reported", f"see what happened: {self._see_trials}")
             return self._best
-        metric = metric or self._objective["metric"]
-        best = max if (mode or self._objective["direction"])[:3] == "max" else min
+        metric, mode = self.compared_by(metric, mode)
+        best = max if mode == "max" else min
         having = [result for result in self if math.isfinite(result.metrics.get(metric, math.nan))]
         if not having:
             raise UserError(f"no trial has reported the metric {metric!r}", "check its name")
         return best(having, key=lambda result: result.metrics[metric])
+
+    def compared_by(self, metric: str | None, mode: str | None) -> tuple[str, str]:
+        """A metric and a mode, those of the study where they are None."""
+        return metric or self._objective["metric"], mode or self._objective["direction"][:3]
 
     def get_dataframe(self) -> pd.DataFrame:
         """A row for each trial: the metrics of its last report, `trial_id`, and its config as
@@ -167,6 +181,9 @@ def _result(study: StudyRecord, args: Mapping[str, Any], trial: Trial) -> Result
         metrics_dataframe=pd.DataFrame(curve),
         number=trial.number,
     )
+
+
+Grid = TypeVar("Grid", bound=ResultGrid)
 
 
 class NotCarriedOverWarning(UserWarning):
@@ -205,7 +222,7 @@ class Tuner:
         """False: a Tuner continues its study where it exists, and needs no other one for that."""
         return False
 
-    def fit(self) -> ResultGrid:
+    def fit(self, kind: type[Grid] = ResultGrid) -> Grid:  # type: ignore[assignment]
         """Run the study, or continue it where it exists already, and return its trials.
 
         Raises:
@@ -232,7 +249,7 @@ class Tuner:
                 _continue(store, plan)
             else:
                 _begin(store, plan)
-        return ResultGrid(plan.storage, plan.name, plan.folder)
+        return kind(plan.storage, plan.name, plan.folder)
 
     def get_results(self) -> ResultGrid:
         """The trials so far."""

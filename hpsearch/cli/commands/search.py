@@ -175,6 +175,12 @@ def simulate(
     top: Annotated[
         int, Option(min=1, max=LARGEST_COUNT, help="The number of configurations to show.")
     ] = 5,
+    start_up: Annotated[
+        float, Option(metavar="SECONDS", min=0, help="Of an attempt before it trains.")
+    ] = 0.0,
+    keeps_nothing: Annotated[
+        bool, Option("--keeps-nothing", help="Trials that go on begin again: no checkpoints.")
+    ] = False,
     format: TreeFormatOption = TreeFormat.TABLE,
 ) -> None:
     """Run a search on recorded learning curves, without training, to see what it would find."""

@@ -79,7 +79,7 @@ def check_study(study: Path, storage: str, address: str | None) -> None:
             f"study {spec.study} is already in the database: "
             "resume it, or give the new study another name"
         )
-    note(forecast.sentence(spec, measured, workers))
+    note(forecast.sentence(spec, measured, workers, capacity))
     if spec.task["kind"] != ASK.kind and "reported_at" not in measured:
         late = f"no report arrived within {duration(first_trial.LIMIT_S)}"
         raise UserError(

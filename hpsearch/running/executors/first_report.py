@@ -4,6 +4,7 @@ begin it."""
 import math
 import multiprocessing
 import os
+import resource
 import threading
 import time
 from collections.abc import Callable, Collection, Mapping
@@ -43,6 +44,11 @@ class Tried:
     imported: bool = False  # true if the task was built by then
     start_up_s: float = 0.0  # seconds from its order until it could train
     reports: dict[float, Mapping[str, float]] = field(default_factory=dict)  # by the resource
+    trained_s: dict[float, float] = field(default_factory=dict)
+    """The seconds from its start to each report, by the resource."""
+    end: Ending | None = None  # its end, where it ended by itself
+    ended_s: float = 0.0  # seconds until then
+    cores: float = 0.0  # processors that it kept busy, on average
     asked: list[str] = field(default_factory=list)  # the parameters that it asked for until then
 
 
@@ -55,6 +61,7 @@ def try_out(
     *,
     has_ranks: bool = False,
     train_on_s: float = 0.0,
+    is_for_as_long: bool = False,
     is_enough: Callable[[ev.Reported], bool] = lambda report: False,
     others: Collection[str] = (),
     before: Mapping[str, Any] | None = None,
@@ -65,6 +72,7 @@ def try_out(
     Args:
         has_ranks: The task finds a group of processes, of which this one is the only one.
         train_on_s: Seconds in which it trains on after its first report.
+        is_for_as_long: It trains on for the time that its first report took, too.
         is_enough: Whether it ends at a report all the same.
         others: The parameters that it asks for which get another value than the first one.
         before: The parameters of another trial, which the same process trains first, up to its
@@ -79,6 +87,7 @@ def try_out(
         target=_serve, args=(theirs, config, order, first, device, share, has_ranks, others)
     )
     tried = Tried()
+    used_before_s = _processor_seconds()
     began = time.monotonic()
     give_up = began + limit_s
 
@@ -101,8 +110,13 @@ def try_out(
                     tried.asked.append(news.name)
                 case ev.Reported():
                     tried.reports[news.resource] = news.metrics
+                    passed_s = time.monotonic() - began
                     if tried.news is None:
-                        give_up = time.monotonic() + train_on_s
+                        give_up = began + passed_s + train_on_s
+                        give_up += passed_s if is_for_as_long else 0.0
+                    tried.trained_s[news.resource] = (
+                        passed_s if news.elapsed is None else news.elapsed
+                    )
                     note(news)
                     if not train_on_s or is_enough(news):
                         return tried
@@ -110,6 +124,8 @@ def try_out(
                     pass
                 case _:
                     note(news)
+                    tried.end = None if isinstance(news, list) else news
+                    tried.ended_s = time.monotonic() - began
                     return tried
         note(None)
     except EOFError:
@@ -124,7 +140,15 @@ def try_out(
         finally:  # also after a second interrupt
             trial.kill()
             trial.join()
+            used_s = _processor_seconds() - used_before_s
+            tried.cores = used_s / (time.monotonic() - began)
     return tried
+
+
+def _processor_seconds() -> float:
+    """Processor time of the processes that have ended here."""
+    ended = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return ended.ru_utime + ended.ru_stime
 
 
 class _Alone:

@@ -1,10 +1,14 @@
-"""One trial of any task, trained up to its first report in a process of its own; of tasks that are
-not built in, then others, to see what their parameters change and what they write."""
+"""One trial of any task, trained up to its first report in a process of its own, and a little
+further, to tell its start from its pace; of tasks that are not built in, then others, to see what
+their parameters change and what they write."""
 
 import math
-from collections.abc import Callable, Mapping
+import time
+from collections.abc import Callable, Collection, Mapping
 from functools import partial
+from itertools import pairwise
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
 from hpsearch.brain.trial_log import lacking
@@ -30,6 +34,10 @@ from trials.descriptions.report_pattern import visible
 from trials.running.exit_codes import exit_text
 
 LIMIT_S = 120.0  # seconds that a trial may take to its first report
+FURTHER_S = 5.0
+"""A trial trains on for at most as long as its first report took, and for so many seconds."""
+TIMED_REPORTS, TIMED_S = 3, 1.0  # it ends after so many reports, and so many seconds of them
+NOISE = 0.2  # the share of a time to the first report that differs by chance
 MAIN_GUARD = 'if it trains when it is imported, put that under if __name__ == "__main__"'
 HOW_TO_REPORT = "report once after each part of its budget: docs/own-training-code.md, command.md"
 SHOWN_LINES, SHOWN_LETTERS = 12, 200  # limits of a trial's printed lines that are shown
@@ -56,21 +64,28 @@ def first_report(spec: StudySpec, name: str, device: str, note: Note) -> dict[st
     if params:
         note(f"with {pairs(params)}")
     files = SharedFiles(spec)
-    tried, printed = start(spec, params, device)
+    further = {"train_on_s": FURTHER_S, "is_for_as_long": True, "is_enough": _is_timed()}
+    tried, printed = start(spec, params, device, **further)
     if isinstance(tried.news, ev.Reported):
         _note_report(spec, tried.news, tried, note)
         for line in unlearnt.remarks(spec, tried.news.resource, tried.news.metrics):
             note(f"{name}: {line}")
+        if isinstance(tried.end, ev.Failed):
+            failure = tried.end
+            note(f"{name}: it then fails ({failure.kind.value}): {failure.text}")
+        others: list[float] = []
         if spec.task["kind"] not in BUILT_IN:
             again = partial(start, spec, device=device)
-            OtherValues(again, spec, params, tried, note).compare()
+            comparison = OtherValues(again, spec, params, tried, note)
+            comparison.compare()
+            others = comparison.first_report_s
             if keeps_its_process(spec.task):
                 other = next(iter(most_different(spec, params)), params)
                 for line in remarks_on_process(again, spec, params, other, tried):
                     note(f"{name}: {line}")
             for line in files.remarks():
                 note(f"{name}: {line}")
-        return _measured(tried.news, tried)
+        return _measured(tried.news, tried, others)
     if isinstance(tried.news, list):
         raise refusal(spec.text, name, tried.news)
     if printed:
@@ -137,18 +152,61 @@ def _note_report(spec: StudySpec, report: ev.Reported, tried: Tried, note: Note)
             raise UserError(message, "it must be a finite number; try other parameters")
 
 
-def _measured(report: ev.Reported, tried: Tried) -> dict[str, float]:
-    trained_s = tried.seconds if report.elapsed is None else report.elapsed
+def _is_timed() -> Callable[[ev.Reported], bool]:
+    """True as soon as enough reports have come to tell how fast a trial trains."""
+    moments: list[float] = []
+
+    def is_enough(report: ev.Reported) -> bool:
+        moments.append(time.monotonic())
+        return len(moments) >= TIMED_REPORTS and moments[-1] - moments[0] >= TIMED_S
+
+    return is_enough
+
+
+def _measured(
+    report: ev.Reported, tried: Tried, others: Collection[float] = ()
+) -> dict[str, float]:
+    """The measurements of a trial; `others` are the seconds to the first reports of other ones."""
+    trained_s = tried.trained_s[report.resource]
     measured = {
         "reported_at": report.resource,
         "reported_after_s": trained_s,
         "start_up_seconds": tried.start_up_s,
         "process_seconds": max(0.0, tried.seconds - trained_s - tried.start_up_s),
         "keeps_state": report.checkpoint is not None,
+        "cores": tried.cores,
     }
+    measured |= _paces(report.resource, trained_s, tried, others)
+    if isinstance(tried.end, ev.Finished):
+        measured["ended_after_s"] = trained_s + tried.ended_s - tried.seconds
     if report.sizes is not None:
         measured |= {"checkpoint_bytes": report.sizes.now, "weights_bytes": report.sizes.ended}
     return measured
+
+
+def _paces(
+    first_at: float, trained_s: float, tried: Tried, others: Collection[float]
+) -> dict[str, float]:
+    """Seconds for a unit of the budget, of this trial, on average, at least and at most, and those
+    of the start: the first report tells them apart only with a second one."""
+    at = sorted(tried.trained_s)
+    if len(at) < 2:
+        pace, paces = trained_s / first_at, []
+    else:
+        seconds = [tried.trained_s[each] for each in at]
+        steps = zip(pairwise(at), pairwise(seconds), strict=True)
+        paces = [max(0.0, s1 - s0) / (r1 - r0) for (r0, r1), (s0, s1) in steps]
+        pace = max(0.0, seconds[-1] - seconds[0]) / (at[-1] - at[0])
+    own_start_s = max(0.0, trained_s - first_at * pace)
+    different = (other_s for other_s in others if abs(other_s - trained_s) > NOISE * trained_s)
+    tried_paces = [pace, *(max(0.0, each - own_start_s) / first_at for each in different)]
+    return {
+        "own_pace": pace,
+        "pace": fmean(tried_paces),
+        "least_pace": min([*tried_paces, *paces]),
+        "most_pace": max([*tried_paces, *paces]),
+        "start_up_seconds": tried.start_up_s + own_start_s,
+    }
 
 
 def _process_ended(spec: StudySpec, exit_code: int, *, imported: bool) -> UserError:

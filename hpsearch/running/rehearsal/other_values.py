@@ -34,7 +34,7 @@ class OtherValues:
     """Further starts of one trial.
 
     Args:
-        first: The trial with `params`, up to its first report.
+        first: The trial with `params`, up to its first report or further.
     """
 
     def __init__(
@@ -42,7 +42,9 @@ class OtherValues:
     ) -> None:
         self._start, self._spec, self._note = start, spec, note
         self._params, self._first = params, first
-        ((self._at, self._first_metrics),) = first.reports.items()
+        self._at, self._first_metrics = next(iter(first.reports.items()))
+        self.first_report_s: list[float] = []
+        """The seconds to the first reports of the further starts, where those are as far."""
         self._objectives = [objective.metric for objective in spec.objectives]
 
     def compare(self) -> None:
@@ -87,6 +89,8 @@ class OtherValues:
             if not tried.reports:
                 self._note(_without_report(params, tried))
                 return None
+            if self._at in tried.trained_s:
+                self.first_report_s.append(tried.trained_s[self._at])
             again = self._again.get(self._at, {})
             noisy = {name for name, _ in self._first_metrics.items() - again.items()}
             if not self._is_same(tried.reports) or noisy & set(self._objectives):

@@ -166,6 +166,14 @@ class StudyStatus:
             return None
         return self.time_left.seconds(self.summary.head.active_seconds, now)
 
+    def seconds_left_between(self, now: float) -> tuple[float | None, float | None]:
+        """The least and the most seconds that this may mean: it depends on how many trials go on,
+        and on how long those to come take."""
+        left_s = self.seconds_left(now)
+        if self.time_left is None or left_s is None:
+            return None, None
+        return self.time_left.between(left_s)
+
 
 def list_studies(connection: Connection) -> list[StudySummary]:
     """All studies, the newest first."""

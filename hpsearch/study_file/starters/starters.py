@@ -38,6 +38,12 @@ TRAIN = {
 OWN_CODE = {"function": "function", "command": "program"}
 """The word for the user's own code, by kinds that have no metrics and units of their own."""
 
+PAUSED = "Others pause, and go on if their turn comes."
+KEPT = "Others pause if they keep {}; if not, the hopeless ones are stopped."
+NOT_KEPT = """\
+The command does not use {folder}, so a trial that paused would begin again:
+  # none pauses, and the hopeless ones are stopped."""
+
 OBJECTIVES = {
     "text_classification": ("accuracy", "macro_f1", "mcc", "loss"),
     "text_regression": ("mae", "mse", "pearson", "spearman", "loss"),
@@ -89,6 +95,17 @@ def quoted(*texts: str) -> str:
     return yaml.safe_dump(text, default_style='"', allow_unicode=True, width=10_000).strip()
 
 
+def _at_rungs(kind: str, run: str) -> str:
+    """What the trials do that are not among the best at a rung."""
+    if kind == "function":
+        return KEPT.format("a checkpoint (trial.save)")
+    if kind != "command":
+        return PAUSED
+    return (
+        KEPT.format("their state in {folder}") if "{folder}" in run.replace("{{", "") else NOT_KEPT
+    )
+
+
 def starter(kind: str, **names: str) -> str:
     """The study file to start from.
 
@@ -121,6 +138,7 @@ def starter(kind: str, **names: str) -> str:
     if kind == "command":
         by_epochs = names.get("counted", "epochs") == "epochs"
         usual |= PLAIN_COMMAND | {"first": ", first_rung: 1" if by_epochs else ""}
+    usual["at_rungs"] = _at_rungs(kind, names.get("run", usual.get("run", "")))
     own_part = "on_texts" if kind.startswith("text_") else kind
     folder = resources.files(__package__).joinpath("templates")
     parts = [folder.joinpath(f"{name}.yaml") for name in ("opening", own_part, "close")]

@@ -130,7 +130,8 @@ def pace(of: StudyStatus, now: float) -> str:
         parts.append(f"{number(float(f'{of.trials_per_hour:.3g}'))} trials per hour")
     left = of.seconds_left(now)
     if left is not None:
-        parts.append(f"about {duration(left)} left")
+        low, high = map(duration, of.seconds_left_between(now))
+        parts.append(f"about {duration(left)} left ({low} to {high})")
     return ", ".join(parts) or "too early to tell"
 
 

@@ -1,6 +1,7 @@
 """`hpsearch check`: what it finds, what it leaves alone, and the plan it prints."""
 
 import os
+import re
 import signal
 import socket
 import sqlite3
@@ -297,6 +298,13 @@ def ranked(params, trial):
     from torch import distributed
     trial.report(1, {"loss": distributed.get_world_size()})
 
+def later(params, trial):
+    time.sleep(1.5)
+    for step in range(1, 100):
+        trial.report(step, {"loss": 1 / step})
+        if step == 3:
+            raise ValueError("too late")
+
 def killed(params, trial):
     os.kill(os.getpid(), signal.SIGKILL)
 """
@@ -318,6 +326,18 @@ def test_own_training_code_runs_to_its_first_report(tmp_path, capfd):
     assert "the study will take about" in err
     left = {path.name for path in tmp_path.iterdir()} - {"__pycache__"}
     assert left == {"checked_code.py", "study.yaml"}
+
+
+def test_the_start_is_told_from_the_training_by_further_reports(tmp_path, capfd):
+    check_study(own(tmp_path, "later"), database(tmp_path), None)
+    out, err = capfd.readouterr()
+    (full_s,) = re.findall(r"full training +about ([0-9.]+) s", out)
+    assert float(full_s) >= 1.5, "the start is there"
+    (first_s,) = re.findall(r"first report: at 1 step, after ([0-9.]+) s", err)
+    assert float(full_s) < 20 * float(first_s), "not a hundred times the first step"
+    assert "of which" in err
+    assert "were its start" in err
+    assert "it then fails (error): ValueError: too late" in err
 
 
 @pytest.mark.thorough

@@ -12,6 +12,7 @@ from hpsearch.errors import UserError
 from hpsearch.study_file.models import StudySpec
 from hpsearch.study_file.reading import load
 from hpsearch.study_file.schema import study_file_schema
+from hpsearch.study_file.starters.starters import starter
 
 
 def written(folder: Path, line: str) -> StudySpec:
@@ -130,3 +131,15 @@ def test_a_new_study_file_names_the_schema_that_stands_beside_it(tmp_path):
     comment, _, name = first.partition("$schema=")
     assert comment == "# yaml-language-server: "
     assert json.loads((tmp_path / name).read_text()) == SCHEMA
+
+
+def test_the_file_says_what_happens_at_rungs(tmp_path):
+    kept = "Others pause if they keep their state in {folder}; if not, the"
+    written(tmp_path, "t --x 3")
+    text = (tmp_path / "study.yaml").read_text()
+    assert "does not use {folder}, so a trial that paused would begin again:" in text
+    written(tmp_path, "t --x 3 --out {folder}")
+    assert kept in (tmp_path / "study.yaml").read_text()
+    assert kept in starter("command")
+    assert "Others pause if they keep a checkpoint (trial.save); if not," in starter("function")
+    assert "Others pause, and go on if their turn comes." in starter("tabular")

@@ -68,6 +68,25 @@ def test_it_tells_what_would_have_been_found_and_what_it_would_have_cost(run, fi
     assert trained_s / 2 <= found["wall_clock_s"] <= trained_s
 
 
+@pytest.mark.parametrize("kept", [[], ["--keeps-nothing"]])
+def test_starts_and_repeated_training_count_against_what_pruning_saves(run, files, kept):
+    study, curves = files
+    text = Path(study).read_text().replace("promotion", "{kind: promotion, pause: true}")
+    Path(study).write_text(text)
+
+    def simulated(*options: str) -> dict[str, Any]:
+        given = ("--curves", curves, "--workers", "1", "--format", "json", *options)
+        return json.loads(run("simulate", study, *given).out)
+
+    free, dear = simulated(), simulated("--start-up", "30", *kept)
+    assert dear["starts"] > 12, "trials that go on start again"
+    held_s = (12 * 90 + 12 * 30) * (1 - dear["saved_by_pruning"])
+    assert held_s == pytest.approx(dear["wall_clock_s"], rel=0.01)
+    trained_s = held_s - 30 * dear["starts"]
+    free_s = 12 * 90 * (1 - free["saved_by_pruning"])
+    assert trained_s > free_s + 1 if kept else trained_s == pytest.approx(free_s, rel=0.01)
+
+
 def test_a_table_is_printed_for_people(run, files):
     said = run("simulate", files[0], "--curves", files[1])
     assert said.code == 0

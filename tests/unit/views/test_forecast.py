@@ -1,5 +1,6 @@
 """What is said of a study before it runs: its rungs, its time and money, and its disk."""
 
+import re
 from typing import Any
 
 import pytest
@@ -9,9 +10,10 @@ from hpsearch.study_file.models import StudySpec
 from hpsearch.views.forecast import (
     Capacity,
     CheckpointSize,
+    _at_rungs,
     _full_training,
     _limits,
-    _search,
+    _rungs,
     _workers,
     checkpoint_warnings,
     peak_bytes,
@@ -26,7 +28,7 @@ LAPTOP, CLUSTER = Capacity(cpus=2, gpus=0), None
 
 def rungs(epochs: int = 9, **search: Any) -> str | None:
     spec = spec_with(budget={"trials": 9, "per_trial": {"epochs": epochs}}, search=search)
-    return _search(spec).get("rungs")
+    return _rungs(spec)
 
 
 def in_full(measured: dict[str, float], capacity: Capacity | None = LAPTOP, **changes: Any) -> str:
@@ -84,6 +86,92 @@ def test_a_limit_on_money_lasts_as_long_as_the_cheapest_gpus(prices, most, rate)
     said = f"the study will take at most {most} on 2 workers: its budget ends it"
     assert sentence(spec, {}, 2) == said
     assert _limits(spec) == {"cost": f"at most 5, at {rate} per GPU hour"}
+
+
+def told(measured: dict[str, float], workers: int = 2, **changes: Any) -> str:
+    budget = {"trials": 9, "per_trial": {"epochs": 9}}
+    return sentence(spec_with(**{"budget": budget, **changes}), measured, workers, LAPTOP)
+
+
+EARLY = {"kind": "command", "run": "a {x}", "ends_early": True}
+MEASURED_TWICE = {
+    "reported_at": 1.0,
+    "reported_after_s": 70.0,
+    "start_up_seconds": 60.0,
+    "own_pace": 10.0,
+    "pace": 10.0,
+    "least_pace": 5.0,
+    "most_pace": 20.0,
+}
+
+
+def test_a_start_is_not_taken_for_training_and_what_is_not_known_is_a_range():
+    assert in_full(MEASURED_TWICE) == "about 2 min 30 s"
+    said = told(MEASURED_TWICE, search={"pruner": "none"})
+    assert "about 11 min 42 s on 2 workers, between" in said, "9 of 150 s on 2 workers, and a tail"
+    low, high = re.search(r"between (\d+) min.* and (\d+) min", said).groups()
+    assert int(low) < 9
+    assert int(high) > 20
+    assert "which took 1 min 10 s to 1 of 9 epochs, of which 1 min were its start" in said
+    reasons = (
+        "what a trial does after its last report and how much longer other configurations take"
+    )
+    assert said.endswith(f"it depends on {reasons}")
+    assert "it depends on how many trials go on, what a" in told(MEASURED_TWICE)
+    ended = in_full({**MEASURED_TWICE, "ended_after_s": 200.0})
+    assert ended == "about 3 min 20 s", "with what it did after its last report"
+
+
+def test_of_programs_that_end_early_the_time_is_the_most_and_at_least_that_of_their_starts():
+    said = told(MEASURED_TWICE, search={"pruner": "none"}, task=EARLY)
+    assert "at most about 11 min 42 s on 2 workers, between 3 min 51 s" in said
+    assert "how early it ends" in said
+
+
+def test_trials_that_keep_all_cores_busy_slow_each_other():
+    def minutes(cores: float) -> float:
+        said = told({**MEASURED, "cores": cores}, search={"pruner": "none"})
+        hours, rest = re.search(r"about (\d+) h(?: (\d+) min)?", said).groups()
+        return int(hours) * 60 + int(rest or 0)
+
+    assert minutes(2.0) == pytest.approx(2 * minutes(1.0), rel=0.05)
+    assert minutes(0.5) == minutes(1.0)
+    slowed = told({**MEASURED, "cores": 2.0})
+    assert "how far trials side by side slow each other, here 2.0 times" in slowed
+
+
+@pytest.mark.parametrize(
+    ("task", "pruned", "measured", "said"),
+    [
+        ({}, pruner(pause=True), {}, "others pause, as the file says"),
+        ({}, pruner(pause=False), {}, "others go on, as the file says"),
+        ({}, pruner(), {}, "others pause if another start is cheap, else the hopeless ones"),
+        (
+            {"kind": "command", "run": "a {x}"},
+            pruner(),
+            {"keeps_state": False},
+            "does not use {folder}, so it cannot",
+        ),
+        (
+            {"kind": "command", "run": "{x} {folder}"},
+            pruner(),
+            {"keeps_state": False},
+            "had kept nothing to go on",
+        ),
+        ({"kind": "a:b"}, pruner(), {"keeps_state": False}, "had kept nothing to go on from"),
+        ({"kind": "a:b", "library": "optuna"}, pruner(), {"keeps_state": False}, "begins again"),
+        ({}, pruner(), {**MEASURED_TWICE, "start_up_seconds": 1.0}, "their turn comes: another"),
+        ({}, pruner(), MEASURED_TWICE, "none pauses: another start takes 1 min, too long beside"),
+        ({}, pruner(), {**MEASURED_TWICE, "start_up_seconds": 9.0}, "others pause at 3; elsewhere"),
+    ],
+)
+def test_the_plan_says_in_a_line_what_trials_do_at_a_rung(task, pruned, measured, said):
+    spec = spec_with(
+        budget={"trials": 9, "per_trial": {"epochs": 9}},
+        search={"pruner": pruned},
+        task=task or {"kind": "a:b"},
+    )
+    assert said in _at_rungs(spec, measured)
 
 
 ONE = CheckpointSize(whole_bytes=3 * GIGABYTE, weights_bytes=GIGABYTE)

@@ -109,15 +109,5 @@ def test_the_names_of_ray_tune_are_its_own_objects_and_unknown_ones_say_where_to
     assert tune.loguniform is of_ray.loguniform
     assert tune.TuneConfig is of_ray.TuneConfig
     assert tune.schedulers.ASHAScheduler
-    with pytest.raises(AttributeError, match=r"hpsearch.tune has no run; docs/ray-tune.md"):
-        _ = tune.run
     with pytest.raises(AttributeError, match="start with Tuner"):
         _ = tune.runs
-
-
-def test_the_old_form_of_a_search_is_refused_with_what_to_write_instead():
-    with pytest.raises(AttributeError) as refused:
-        _ = tune.run
-    told = str(refused.value)
-    of_run = ["resources_per_trial", "param_space=config", "metric=", "mode=", "num_samples="]
-    assert all(each in told for each in [*of_run, "scheduler=", "name=", "stop=", ".config"])

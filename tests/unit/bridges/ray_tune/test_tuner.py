@@ -89,7 +89,7 @@ def tuner_of(folder, samples=1, trainable=train, space=None):
 @pytest.mark.filterwarnings("ignore::hpsearch.bridges.ray_tune.tuner.NotCarriedOverWarning")
 def test_a_study_is_run_interrupted_continued_extended_and_read(tmp_path, here):
     here["after"] = 2
-    with pytest.raises(Interrupted, match="continue by running the script again"):
+    with pytest.raises(Interrupted, match="Continue with: running the script again"):
         tuner_of(tmp_path).fit()
     here["after"] = math.inf
     grid = tuner_of(tmp_path).fit()
@@ -119,6 +119,49 @@ def test_a_study_is_run_interrupted_continued_extended_and_read(tmp_path, here):
     assert not tune.Tuner.can_restore(tmp_path / "grid")
     assert len(tuner_of(tmp_path, samples=2).get_results()) == 6
     read_as_ray_tune_does(more)
+
+
+def train_by_session(config):
+    for epoch in range(1, 10):
+        assert tune.session.get_trial_id().isdigit()
+        tune.session.report({"loss": (config["x"] - 1) ** 2 + 1 / epoch})
+
+
+@pytest.mark.filterwarnings("ignore::hpsearch.bridges.ray_tune.tuner.NotCarriedOverWarning")
+@pytest.mark.parametrize(
+    "ends",
+    [
+        {"stop": {"training_iteration": 9}, "metric": "loss", "mode": "min"},
+        {"scheduler": tune.schedulers.ASHAScheduler(metric="loss", mode="min", max_t=9)},
+    ],
+)
+def test_a_script_that_calls_run_is_a_study_whose_trials_are_read_as_before(tmp_path, here, ends):
+    analysis = tune.run(
+        train_by_session,
+        config={"x": tune.grid_search([0, 1, 4])},
+        resources_per_trial={"cpu": 1},
+        name="older",
+        storage_path=str(tmp_path),
+        verbose=0,
+        callbacks=[],
+        resume="AUTO",
+        **ends,
+    )
+    best = analysis.best_trial
+    assert (
+        analysis.best_config == best.config == analysis.get_best_config("loss", "min") == {"x": 1}
+    )
+    assert analysis.get_best_config("loss", "max", scope="all") == {"x": 4}
+    assert analysis.best_result["training_iteration"] == best.last_result["training_iteration"] == 9
+    assert analysis.best_checkpoint is analysis.get_best_checkpoint(best, "loss", "min") is None
+    assert list(analysis.dataframe("loss", "min")["config/x"]) == [1, 0, 4]
+    assert list(analysis.results_df.index) == [each.trial_id for each in analysis.trials]
+
+
+@pytest.mark.parametrize("given", [{"restore": "/x"}, {"export_formats": []}, {"stopp": {}}])
+def test_arguments_of_run_that_cannot_be_carried_over_are_refused(given):
+    with pytest.raises(UserError, match=rf"tune.run\({next(iter(given))}=...\) cannot be carried"):
+        tune.run(train, config={"x": tune.uniform(0, 1)}, **given)
 
 
 def read_as_ray_tune_does(grid: ResultGrid) -> None:
