@@ -40,8 +40,9 @@ _NOT_INSIDE = (
     r"(?<![\d.])(?<!\d[,'’_\u00a0\u2009\u202f])(?<!\d[eE])(?<!\d[eE][-+])(?<![\s=:(\[][-+])"
 )
 """Where a number may begin: not within another one, whatever comes before."""
-_REPEATED = re.compile(r"(?:^|[*+?}])$")
-"""Ends a part of a pattern that may be longer or shorter."""
+_BLANKS = re.compile(r"(?:\\s| )(?:[*+?]|\{\d*,?\d*\})\??\)*$")
+_OPEN = re.compile(r"(?:(?<!\\)[.\]]|\\[SWDdw])(?:[*+?]|\{\d*,?\d*\})\??\)*$|^$")
+"""Ends what comes before a number in a pattern and may take a part of the number."""
 _COUNTED = re.compile(r"\{(\d*),?(\d*)\}")
 _ESCAPE_CODE = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\^_])")
 _COUNTS_FROM_0 = f"{{{RESOURCE}+1}} if it counts from 0"
@@ -58,7 +59,7 @@ class ReportPattern:
         at = 0
         for found in _NAME.finditer(text):
             before = text[at : found.start()]
-            begins = _NOT_INSIDE if _REPEATED.search(before) else ""
+            begins = _NOT_INSIDE if _OPEN.search(_BLANKS.sub("", before)) else ""
             parts += [before, f"{begins}(?P<number_{len(names)}>{NUMBER})"]
             names.append(found[1])
             at = found.end()
@@ -97,7 +98,7 @@ class ReportPattern:
     def _whole(self, found: regex.Match[str], index: int) -> str:
         """A number as it is printed, as far as the pattern does not go on within it."""
         start, end = found.span(f"number_{index}")
-        text, line = found[f"number_{index}"], found.string
+        text, line = str(found[f"number_{index}"]), str(found.string)
         whole = AS_PRINTED.match(line, start)
         if whole is None or whole.end() <= end:
             return text
@@ -115,7 +116,7 @@ class ReportPattern:
 def _begins_with(expression: str, letter: str) -> bool:
     """True if an expression names a letter that it begins with."""
     names = r"(?:\\s| )" if letter.isspace() else re.escape(letter)
-    return re.match(r"[\\(?:\[^]*?" + names, expression) is not None
+    return re.match(r"(?:\\s[*+]|[\\(?:\[^])*?" + names, expression) is not None
 
 
 def _compiled(expression: str, text: str) -> regex.Pattern[str]:
