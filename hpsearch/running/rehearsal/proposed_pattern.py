@@ -203,7 +203,7 @@ def _in_line(text: str) -> Iterator[Number]:
         yield Number(found["name"], before, found.start(), part=part, rank=rank)
     bar, count = _BAR.search(text), _ROUND.match(text)
     if bar is not None:
-        yield Number("iteration", r"%\|[^|]*\|\s*", bar.start(), "/")
+        yield Number("batch", r"%\|[^|]*\|\s*", bar.start(), "/")
     if count is not None:
         yield Number("round", f"^{re.escape(count['begin'])}", 0, re.escape(count["end"]))
 

@@ -32,13 +32,22 @@ _RESUMES = ("resume", "resume_from", "resume_from_checkpoint")
 _FIXED = re.compile(
     r"worker|thread|port|gpu|device|node|nproc|proc|rank|print|log|verbos|every|interval|freq"
     r"|eval|valid|test|patience|milestone|t_max|(decay|step|schedule)_(iter|step|epoch|size)"
+    r"|seed|random_state|save|load(?!ing)|checkpoint|ckpt|display|record|video|plot|keep|jobs|split"
+    r"|(^|num_|n_|max_|gen_)samples?$|(^|_)world|^(year|version|id|limit|timeout)$"
 )
-"""Parts of the names of numbers that do not change the result, that a machine decides, or that
-measure or follow the length of a training."""
+"""Parts of the names of numbers that do not change the result, that a machine decides, that
+measure, print or save, or that follow the length of a training."""
 _FRACTIONS = re.compile(r"lr|.*(_lr|lr_).*|.*learning_rate.*|eta|.*decay|clip.*|.*_coef|alpha|tau")
 """Names of numbers that are fractions also where they are written as whole ones."""
-_SHARES = re.compile(r"dropout|drop_|smooth|warmup|ratio|prob|fraction|mix")
-_NEAR_ONE = re.compile(r"momentum|beta|ema|gamma")
+_SHARES = re.compile(r"dropout|drop_|smooth|warmup|ratio|prob|mix")
+_PARTS = re.compile(
+    r"sampl|colsample|fraction|quantile|percentile|threshold|clip_(coef|range|eps|ratio)|percent"
+)
+"""Names of shares that must be above 0."""
+_NEAR_ONE = re.compile(
+    r"momentum|beta|ema|gamma|(?<!reg_)lambda|polyak|discount|rho|tau|decay|alpha"
+)
+_SEEDS = re.compile(r"(random_|rand_|global_|manual_|rng_|torch_|np_)?seed|random_state")
 _FLAG = re.compile(r"--?([A-Za-z][\w.-]*)")
 _ASSIGNED = re.compile(r"((?:--?|\+)?([A-Za-z][\w.-]*)=)(.*)", re.DOTALL)
 _PROGRAM = re.compile(r".*\.py")
@@ -144,9 +153,9 @@ def _placeholder(
 ) -> str | None:
     """The placeholder in place of the value of a flag; None if the value stays."""
     name = _plain(flag)
-    if name == SEED:
-        return f"{{{SEED}}}"
     number = _read(value)
+    if _SEEDS.fullmatch(name) and number is not None:
+        return f"{{{SEED}}}"
     if name in _RESUMES:
         return f"{{{RESUME}}}"
     if _is_written(name.lower(), value, number):
@@ -194,10 +203,15 @@ def _range(name: str, value: float) -> Text | None:
         return None
     if isinstance(value, int):
         return _whole_range(name, value)
-    if _SHARES.search(name) and value <= 0.5:
-        return "{type: float, low: 0.0, high: 0.5}"
-    if _NEAR_ONE.search(name) and 0.5 <= value < 0.999:
-        return "{type: float, low: 0.5, high: 0.999}"
+    if _PARTS.search(name) and 0 < value <= 1:
+        high = min(0.95 if value < 1 else 1.0, 2 * value)
+        return f"{{type: float, low: {_number(value / 4)}, high: {_number(max(value, high))}}}"
+    if _SHARES.search(name) and value <= 1:
+        return f"{{type: float, low: 0.0, high: {0.5 if value <= 0.5 else 1.0}}}"
+    if _NEAR_ONE.search(name) and 0.5 <= value <= 1:
+        apart = max(1 - value, 0.001)  # a tenth of it to ten times as much
+        low, high = max(0.5, 1 - 10 * apart), 1 - apart / 10 if value < 1 else 1.0
+        return f"{{type: float, low: {_number(min(low, value))}, high: {_number(high)}}}"
     if value == 0:
         return "{type: float, low: 0.0, high: 0.1}"
     return f"{{type: float, low: {_number(value / 10)}, high: {_number(value * 10)}, log: true}}"

@@ -65,11 +65,34 @@ def test_ranges_suit_what_their_names_say(tmp_path):
             ranges[name] = (values["type"], values["low"], values["high"], values["log"])
     assert ranges == {
         "dropout": ("float", 0.0, 0.5, False),
-        "momentum": ("float", 0.5, 0.999, False),
+        "momentum": ("float", 0.5, 0.99, False),
         "layers": ("int", 1, 4, False),
         "width": ("int", 64, 1024, True),
         "decay": ("float", 0.0, 0.1, False),
     }
+
+
+@pytest.mark.parametrize(
+    "flag",
+    ["--gae-lambda .95", "--gamma .99", "--clip-coef .2", "--momentum 0.9", "--dropout 0.6",
+     "--adam_beta2 0.999", "--label_smoothing 0.1", "--subsample 0.8", "--colsample_bytree 1.0",
+     "--quantile 0.9", "--ema-decay 0.9999", "--quantile 0.05", "--mixup 1.0", "--beta1=1.0"],
+)  # fmt: skip
+def test_a_share_stays_between_0_and_1_around_its_value(tmp_path, flag):
+    (parameter,) = written(tmp_path, f"t {flag}").space.values()
+    values, value = parameter.model_dump(), float(flag.replace("=", " ").split()[1])
+    assert 0 <= values["low"] <= value <= values["high"] <= 1
+    assert values["low"] < values["high"]
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["log-interval", "num-samples", "save-every", "eval-freq", "num-workers", "port", "seed",
+     "verbose", "gpu", "device", "load_epoch", "checkpoint-steps", "data_seed", "max-samples",
+     "keep-last", "n-jobs", "video_length", "val-split"],
+)  # fmt: skip
+def test_counts_of_what_is_printed_sampled_or_saved_are_not_searched(tmp_path, name):
+    assert list(written(tmp_path, f"t --lr 0.1 --{name} 3").space) == ["lr"]
 
 
 PROGRAM = """

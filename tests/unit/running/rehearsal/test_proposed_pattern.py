@@ -25,12 +25,12 @@ KERAS = (
     f"{BACKSPACES}\r9/9 [===] - 1s 12ms/step - loss: 0.7 - val_loss: #\n"
 )
 LIGHTNING = (
-    "\rEpoch @:  50%|##  | 4/8 [00:00<00:00, 40.3it/s, v_num=0, val_loss=9.5]"
-    "\rEpoch @: 100%|####| 8/8 [00:00<00:00, 40.3it/s, v_num=0, val_loss=9.5]\n"
-    f"\rValidation DataLoader 0: 100%|####| 2/2 [00:00<00:00, 99.1it/s]{ESCAPE}[A"
-    "\rEpoch @: 100%|####| 8/8 [00:00<00:00, 38.3it/s, v_num=0, val_loss=#]"
+    "\rEpoch @:  50%|██  | 4/8 [00:00<00:00, 40.3it/s, v_num=0, val_loss=9.5]"
+    "\rEpoch @: 100%|████| 8/8 [00:00<00:00, 40.3it/s, v_num=0, val_loss=9.5]\n"
+    f"\rValidation DataLoader 0: 100%|████| 2/2 [00:00<00:00, 99.1it/s]{ESCAPE}[A"
+    "\rEpoch @: 100%|████| 8/8 [00:00<00:00, 38.3it/s, v_num=0, val_loss=#]"
 )
-TQDM = "\r 33%|#  | @/3 [00:02<00:01, 1.1it/s, loss=9]\r 33%|#  | @/3 [00:02<00:01, loss=#]"
+TQDM = "\r 33%|█  | @/3 [00:02<00:01, 1.1it/s, loss=9]\r 33%|█  | @/3 [00:02<00:01, loss=#]"
 PPO = """\
 ------------------------------------
 | rollout/           |             |
@@ -58,7 +58,7 @@ SHAPES = {
         + each(SKORCH, *NUMBERS),
         "loss",
     ),
-    "tqdm with a postfix": (each(TQDM, *NUMBERS) + "\r100%|###| 3/3 [00:03, loss=0.125]\n", "loss"),
+    "tqdm with a postfix": (each(TQDM, *NUMBERS) + "\r100%|███| 3/3 [00:03, loss=0.125]\n", "loss"),
     "dicts of Hugging Face": (
         each(
             "{'loss': 0.9, 'learning_rate': 5e-05, 'epoch': @.5}\n"
