@@ -4,12 +4,16 @@ import ast
 import math
 import re
 import shlex
-from collections.abc import Container, Iterator
+from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
+
+import yaml
 
 from hpsearch.errors import UserError
 from hpsearch.study_file.starters.starters import quoted
+from hpsearch.study_file.text import value_of
 from trials.contract import Unit
 from trials.descriptions.cells import number_in
 from trials.descriptions.command_line import BUDGET, FOLDER, GIVEN, RESUME, SEED
@@ -48,6 +52,7 @@ _NEAR_ONE = re.compile(
     r"momentum|beta|ema|gamma|(?<!reg_)lambda|polyak|discount|rho|tau|decay|alpha"
 )
 _SEEDS = re.compile(r"(random_|rand_|global_|manual_|rng_|torch_|np_)?seed|random_state")
+_VARIABLE = re.compile(r"\$\{?(\w+)\}?")
 _FLAG = re.compile(r"--?([A-Za-z][\w.-]*)")
 _ASSIGNED = re.compile(r"((?:--?|\+)?([A-Za-z][\w.-]*)=)(.*)", re.DOTALL)
 _PROGRAM = re.compile(r".*\.py")
@@ -69,6 +74,8 @@ class SearchedCommand:
     space: dict[str, Text] = field(default_factory=dict)
     values: dict[str, float] = field(default_factory=dict)
     """The values that the command line gives to the parameters."""
+    choices: dict[str, Sequence[Any]] = field(default_factory=dict)
+    """The grids of parameters that the command line has as variables."""
     unit: Unit = Unit.EPOCHS
     """The unit of the budget."""
     total: str | None = None
@@ -76,22 +83,34 @@ class SearchedCommand:
     fixed: list[str] = field(default_factory=list)
     """The names of numbers that are left as they are."""
 
+    @property
+    def first_values(self) -> dict[str, Any]:
+        """A value for every parameter."""
+        return {**self.values, **{name: each[0] for name, each in self.choices.items()}}
+
+    @property
+    def run(self) -> str:
+        """The command line with placeholders."""
+        words = [word if _SAFE.fullmatch(word) else shlex.quote(word) for word in self.words]
+        return " ".join(words)
+
     def as_names(self) -> dict[str, str]:
         """The names of the starter of a command, as YAML."""
         lines = [f"  {name}: {text}" for name, text in self.space.items()]
         values = ", ".join(f"{name}: {_number(value)}" for name, value in self.values.items())
-        words = [word if _SAFE.fullmatch(word) else shlex.quote(word) for word in self.words]
+        tried = f"enqueue: [{{{values}}}]   # what the command line had is tried first\n"
         return {
-            "run": quoted(" ".join(words)),
+            "run": quoted(self.run),
             "space": "\n".join(lines),
-            "enqueue": f"enqueue: [{{{values}}}]   # what the command line had is tried first\n",
+            "enqueue": tried if values else "",
             "counted": self.unit.value,
             "total": self.total or "1",
         }
 
 
-def found_in(line: str) -> SearchedCommand:
-    """Read a command line. Raises UserError if it cannot be split, or has no number to search."""
+def found_in(line: str, grids: Mapping[str, Sequence[str]]) -> SearchedCommand:
+    """Read a command line whose numbers are searched; where it has variables with a grid, such as
+    `$lr`, only these are. Raises UserError if it cannot be split, or has nothing to search."""
     try:
         words = shlex.split(line)
     except ValueError as error:
@@ -104,8 +123,11 @@ def found_in(line: str) -> SearchedCommand:
         assigned = _ASSIGNED.fullmatch(word)
         if assigned:
             before, flag, value = assigned.groups()
-        placeholder = None if flag is None else _placeholder(found, flag, value, fractions)
         escaped = word.replace("{", "{{").replace("}", "}}")
+        if grids:
+            placeholder = _with_grids(found, flag, value, grids)
+        else:
+            placeholder = None if flag is None else _placeholder(found, flag, value, fractions)
         found.words.append(escaped if placeholder is None else before + placeholder)
         named = _FLAG.fullmatch(word)
         flag = named[1] if named and placeholder is None else None
@@ -178,6 +200,29 @@ def _placeholder(
     return f"{{{name}}}"
 
 
+def _with_grids(
+    found: SearchedCommand, flag: str | None, value: str, grids: Mapping[str, Sequence[str]]
+) -> str | None:
+    """A value with placeholders for its variables, whose grids are choices, and for the places and
+    lengths that a study decides; None if the value stays."""
+    name = _plain(flag or "")
+    used = _VARIABLE.findall(value)
+    number = _read(value)
+    if flag is not None and _is_written(name.lower(), value, number):
+        return f"{{{FOLDER}}}"
+    if number is not None and _counted_by(name) is not None and found.total is None:
+        return _placeholder(found, name, value, ())
+    if not used:
+        return None
+    if _SEEDS.fullmatch(name):
+        return f"{{{SEED}}}"
+    for variable in used:
+        choices = list(dict.fromkeys(value_of(each) for each in grids[variable]))
+        found.space.setdefault(variable, f"{{type: categorical, choices: {_flow(choices)}}}")
+        found.choices.setdefault(variable, choices)
+    return _VARIABLE.sub(r"{\1}", value)
+
+
 def _is_written(name: str, value: str, number: float | None) -> bool:
     """True for the value of a flag that is a place which the program writes to."""
     if number is not None or not _WRITTEN.fullmatch(name):
@@ -236,6 +281,10 @@ def _read(text: str) -> float | None:
     return number if abs(number) < MOST_WHOLE else float(number)
 
 
+def _flow(values: Sequence[Any]) -> str:
+    return yaml.safe_dump(values, default_flow_style=True, width=10_000).strip()
+
+
 def _number(value: float) -> str:
     """A number as YAML reads it back: with a point before the exponent."""
     if isinstance(value, int):
@@ -244,11 +293,13 @@ def _number(value: float) -> str:
     return re.sub(r"^(-?\d+)e", r"\1.0e", text)
 
 
-def remarks(found: SearchedCommand) -> Iterator[str]:
+def remarks(found: SearchedCommand, *, has_reports: bool) -> Iterator[str]:
     """Remarks on a study file that was written from a command line."""
     if found.total is None:
         yield f"write {{{BUDGET}}} where the command states how long to train, and set per_trial"
     if found.fixed:
         yield f"left as they are: {', '.join(found.fixed)}"
+    if has_reports:
+        return
     yield 'the command must print a line such as {"resource": 1, "accuracy": 0.8} after each part;'
-    yield "if it prints other lines, a pattern reads them: report"
+    yield "if it prints other lines, hpsearch check finds a pattern that reads them"
