@@ -139,8 +139,8 @@ def write_from_command(
 def write_from_program(path: Path, source: str, wanted: StudyOptions) -> None:
     """Write the study file that another program's search becomes, and say what it lacks. The source
     is the file of a W&B sweep, a script of Optuna's, or one of a shell with loops; a path that is a
-    folder is as for `write_starter`. Raises UserError if the source cannot be read or has nothing to search, or the
-    study file exists."""
+    folder is as for `write_starter`. Raises UserError if the source cannot be read or has nothing
+    to search, or the study file exists."""
     from hpsearch.bridges.sources import translated
 
     file = Path(source)

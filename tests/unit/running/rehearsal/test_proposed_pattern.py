@@ -1,5 +1,8 @@
 """Patterns that are proposed for the output of a program whose reports are not known."""
 
+import re
+from pathlib import Path
+
 import pytest
 import yaml
 
@@ -7,6 +10,7 @@ from hpsearch.running.rehearsal.proposed_pattern import proposals
 from trials.contract import Unit
 from trials.descriptions import report_pattern
 
+PROJECT = Path(__file__).parents[4]
 ESCAPE = "\x1b"
 
 
@@ -111,6 +115,22 @@ def test_the_metric_of_validation_data_is_read_from_output_of_every_known_shape(
     patterns = report_pattern.texts_of(yaml.safe_load(first.key))
     assert list(report_pattern.problems_with(patterns)) == []
     assert f"reads 3 reports, at last {metric} 0.125 at 3" in first.reading
+
+
+def examples() -> dict[str, str]:
+    """The examples of the documentation by the names of their shapes."""
+    page = (PROJECT / "docs" / "command.md").read_text("utf-8")
+    block = page.partition("lines of programs -->\n```text\n")[2].partition("```")[0]
+    pairs = [re.split(r"\s{2,}", line, maxsplit=1) for line in block.splitlines()]
+    return dict(pairs)
+
+
+@pytest.mark.parametrize("name", examples())
+def test_every_example_of_the_documentation_is_read(name):
+    printed = examples()[name].encode().split(" ⏎ ".encode())
+    first, *_ = proposals(printed, "loss", Unit.EPOCHS)
+    (report,) = first.reports
+    assert (report.resource, report.metrics) == (3, {"loss": 0.25})
 
 
 @pytest.mark.parametrize(
