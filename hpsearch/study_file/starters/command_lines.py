@@ -12,6 +12,7 @@ from typing import Any
 import yaml
 
 from hpsearch.errors import UserError
+from hpsearch.study_file.starters.shell_loops import HINT
 from hpsearch.study_file.starters.starters import quoted
 from hpsearch.study_file.text import value_of
 from trials.contract import Unit
@@ -217,6 +218,8 @@ def _with_grids(
     if _SEEDS.fullmatch(name):
         return f"{{{SEED}}}"
     for variable in used:
+        if variable not in grids:
+            raise UserError(f"${variable} in {value!r} has no plain values", HINT)
         choices = list(dict.fromkeys(value_of(each) for each in grids[variable]))
         found.space.setdefault(variable, f"{{type: categorical, choices: {_flow(choices)}}}")
         found.choices.setdefault(variable, choices)

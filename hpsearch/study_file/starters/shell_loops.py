@@ -21,7 +21,7 @@ _IGNORED = re.compile(
 )
 _REDIRECTED = re.compile(r"\s*(?:\d?&?>{1,2}\s*&?\S+|\|\s*tee\s.*|&\s*$)")
 _VARIABLE = re.compile(r"\$\{?(\w+)\}?")
-_HINT = "write the command with its values, or the study file by hand: docs/command.md"
+HINT = "write the command with its values, or the study file by hand: docs/command.md"
 
 
 @dataclass
@@ -48,14 +48,14 @@ def sweep_in(text: str, *, is_makefile: bool = False) -> Sweep | None:
     for number, statement in statements:
         _take(found, lists, number, statement)
     if not found.line:
-        raise UserError("the script has no command with the values of its loops", _HINT)
-    for name in _VARIABLE.findall(found.line):
-        if name not in lists:
-            raise UserError(f"${name} has no plain values in {found.line!r}", _HINT)
+        raise UserError("the script has no command with the values of its loops", HINT)
+    for name in set(_VARIABLE.findall(found.line)) & lists.keys():
         if len(lists[name]) == 1:  # a constant
             found.line = re.sub(rf"\$(?:{name}\b|\{{{name}\}})", lists[name][0], found.line)
         else:
             found.grids[name] = lists[name]
+    if not found.grids:
+        raise UserError(f"no plain values reach {found.line!r}", HINT)
     return found
 
 
@@ -176,4 +176,4 @@ def _sequence(words: Sequence[str], number: int, text: str) -> list[str]:
 
 
 def _not_plain(number: int, text: str) -> UserError:
-    return UserError(f"line {number}: {text[:80]!r} is not a plain part of a sweep", _HINT)
+    return UserError(f"line {number}: {text[:80]!r} is not a plain part of a sweep", HINT)

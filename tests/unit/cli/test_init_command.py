@@ -140,7 +140,8 @@ LOOPS = {
     "an array of SLURM": (
         "#!/bin/bash\n#SBATCH --array=0-3\nmodule load cuda\nlrs=(0.1 0.2)\nsizes=(16 32)\n"
         "i=$((SLURM_ARRAY_TASK_ID / 2))\nlr=${lrs[$i]}\n"
-        "srun python t.py --lr $lr --size ${sizes[$SLURM_ARRAY_TASK_ID % 2]}\n",
+        "srun python t.py --lr $lr --size ${sizes[$SLURM_ARRAY_TASK_ID % 2]} \\\n"
+        "  --out results/${SLURM_ARRAY_TASK_ID}\n",
         {"lr": (0.1, 0.2), "sizes": (16, 32)},
     ),
     "a Makefile": (
@@ -178,7 +179,7 @@ def test_a_loop_is_a_command_too_and_its_seeds_are_the_studys(tmp_path):
         ("x=1\nfor a in 1 2; do\nif true; then t --a $a; fi\ndone", "line 3: 'if true'"),
         ("for a in 1 2; do t --a $a\nu --a $a\ndone", "line 2: 'u --a"),
         ("for a in $(cat list); do t --a $a; done", "line 1: .*cat list"),
-        ("for a in 1 2; do t --a $a --b $b; done", r"\$b has no plain values"),
+        ("for a in 1 2; do t --a $a --b $b; done", r"\$b in '\$b' has no plain values"),
     ],
 )
 def test_what_is_not_plain_is_refused_by_its_line(tmp_path, text, says):
