@@ -218,6 +218,9 @@ def _with_grids(
     if _SEEDS.fullmatch(name):
         return f"{{{SEED}}}"
     for variable in used:
+        if _SEEDS.fullmatch(variable.lower()):
+            value = re.sub(rf"\$\{{?{variable}\}}?", f"{{{SEED}}}", value)
+            continue
         if variable not in grids:
             raise UserError(f"${variable} in {value!r} has no plain values", HINT)
         choices = list(dict.fromkeys(value_of(each) for each in grids[variable]))
