@@ -3,14 +3,17 @@
 import json
 import os
 import re
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from hpsearch.cli.options import DataOptions, StudyOptions
 from hpsearch.cli.output import note, refuse_taken, whole_file
 from hpsearch.errors import UserError
 from hpsearch.study_file.schema import study_file_schema
-from hpsearch.study_file.starters import command_lines
+from hpsearch.study_file.starters import command_lines, shell_loops
 from hpsearch.study_file.starters.starters import STARTERS, objective, quoted, starter
+from hpsearch.study_file.text import text_of
+from trials.descriptions.command_line import BUDGET
 
 SCHEMA_FILE = "hpsearch.schema.json"
 """The file beside a study file that the study file's first line refers to."""
@@ -99,28 +102,55 @@ def _write_both(path: Path, content: str, *, force: bool) -> None:
     note(f"edit it, then run: hpsearch check {path}")
 
 
-def write_from_command(path: Path, line: str, wanted: StudyOptions) -> None:
-    """Write a study file that searches the numbers of a command line; arguments as of
-    `write_starter`. Raises UserError if the command has nothing to search, or as `write_starter`
-    says."""
-    found = command_lines.found_in(line)
-    names = {
-        "study": quoted(wanted.name or _name_of(None)),
-        **objective("command", wanted.metric),
-        **found.as_names(),
-    }
-    _write_both(_file_at(path), starter("command", **names), force=wanted.force)
-    for text in command_lines.remarks(found):
+def write_from_command(
+    path: Path, line: str, wanted: StudyOptions, grids: Mapping[str, Sequence[str]] | None = None
+) -> None:
+    """Write a study file that searches the numbers of a command line, or the `grids` of its
+    variables. The command runs for a short while, to see its options and what it prints; other
+    arguments as of `write_starter`. Raises UserError if the command has nothing to search, or as
+    `write_starter` says."""
+    from hpsearch.running.rehearsal import first_look
+
+    path = _file_at(path)
+    refuse_taken(path, force=wanted.force)
+    sweep = None if grids else shell_loops.sweep_in(line)
+    if sweep is not None:
+        line, grids = sweep.line, sweep.grids
+    found, folder = command_lines.found_in(line, grids or {}), path.resolve().parent
+    note(f"trying the command for at most {first_look.LIMIT_S:g} s, to see what it prints ...")
+    flag = None if "{seed}" in found.run else first_look.seed_flag(found.words, folder)
+    if flag is not None:
+        found.words += [flag, "{seed}"]
+    metric = wanted.metric or objective("command", None)["metric"]
+    given = {**found.first_values, BUDGET: found.total}
+    reports = first_look.reports_of(found.run, given, folder, metric, found.unit)
+    names = found.as_names()
+    if reports:
+        best = reports[0]
+        names["report"] = f"\n  {best.key}"
+        metric = best.metric if wanted.metric is None else metric
+        note(f"{best.key.partition(':')[0]}: {best.reading}")
+    names |= {"study": quoted(wanted.name or _name_of(None)), **objective("command", metric)}
+    _write_both(path, starter("command", **names), force=wanted.force)
+    for text in command_lines.remarks(found, has_reports=bool(reports)):
         note(text)
 
 
 def write_from_program(path: Path, source: str, wanted: StudyOptions) -> None:
     """Write the study file that another program's search becomes, and say what it lacks. The source
-    is the file of a W&B sweep, or a script of Optuna's; a path that is a folder is as for
-    `write_starter`. Raises UserError if the source cannot be read or has nothing to search, or the
-    study file exists."""
+    is the file of a W&B sweep, a script of Optuna's, or one of a shell with loops; a path that is a
+    folder is as for `write_starter`. Raises UserError if the source cannot be read or has nothing
+    to search, or the study file exists."""
     from hpsearch.bridges.sources import translated
 
+    file = Path(source)
+    if file.is_file() and shell_loops.is_script(file.name, text_of(file)):
+        is_makefile = file.suffix == ".mk" or file.name.lower() == "makefile"
+        sweep = shell_loops.sweep_in(text_of(file), is_makefile=is_makefile)
+        if sweep is None:
+            raise UserError(f"{file} has no loop over values", "give its command to --command")
+        write_from_command(path, sweep.line, wanted, sweep.grids)
+        return
     path = _file_at(path)
     refuse_taken(path, force=wanted.force)
     text, remarks = translated(source, wanted.name, path.parent)

@@ -6,6 +6,7 @@ A sentence begins with a small letter and has no full stop, so that it can follo
 
 import math
 from collections.abc import Callable, Iterable, Sequence
+from typing import Any
 
 from hpsearch.domain.facts import RequestKind
 from hpsearch.domain.lifecycle import State
@@ -20,6 +21,8 @@ from hpsearch.store.reading.standing import BudgetLine, StudyStatus, StudySummar
 from hpsearch.store.reading.trust import StudyTrust
 from hpsearch.study_file.models import StudySpec
 from hpsearch.views.result import StudyResult, Unfinished
+from trials.descriptions.command import COMMAND
+from trials.descriptions.command_line import SEED
 
 BUDGET_WORDS = {
     "trials": "trials",
@@ -146,6 +149,21 @@ def luck(place: Ranked[TrialRow]) -> str:
     return f"{trained}, so that the luck of the search is not in this value"
 
 
+def _luck_in(result: StudyResult, best: Ranked[TrialRow]) -> str:
+    no_seed = without_seed(result.study.content.get("task"))
+    return luck(best) if no_seed is None else f"{luck(best)}; {no_seed}"
+
+
+def without_seed(task: Any) -> str | None:
+    """A remark on the `task` part of a command that is not given the seeds of its trials, so that
+    intervals hold nothing of them; None for any other task."""
+    if not isinstance(task, dict) or task.get("kind") != COMMAND.kind or f"{{{SEED}}}" in str(task):
+        return None
+    return (
+        f"the command has no {{{SEED}}}, so if it sets a seed of its own, no interval knows others"
+    )
+
+
 def worth(place: Ranked[TrialRow]) -> str:
     """The outcome of training a trial again: ``0.97 if trained again, 90% of the time
     between 0.96 and 0.98``; its own value where nothing tells how far trainings vary."""
@@ -194,7 +212,12 @@ def how_sure(result: StudyResult) -> list[str]:
     """All that is known of how sure a result is, a sentence each."""
     sentences = [None if result.no_effect is None else result.no_effect.warning]
     if result.best is not None:
-        sentences += [luck(result.best), rivals(result), gain(result), caveat(result.trust)]
+        sentences += [
+            _luck_in(result, result.best),
+            rivals(result),
+            gain(result),
+            caveat(result.trust),
+        ]
     sentences.append(code(result))
     return [sentence for sentence in sentences if sentence is not None]
 
@@ -203,7 +226,7 @@ def in_detail(result: StudyResult, status: StudyStatus) -> dict[str, str]:
     """How sure a result is and what it cost, as facts by their names."""
     best, facts = result.best, dict[str, str | None]()
     if best is not None:
-        facts |= {"value": _shown(result, best), "luck": luck(best)}
+        facts |= {"value": _shown(result, best), "luck": _luck_in(result, best)}
         facts |= {"others": rivals(result), "gain": gain(result)}
         if best.trial.violation > 0:
             facts["limits"] = f"exceeded by {best.trial.violation:.1%}; no trial keeps them all"

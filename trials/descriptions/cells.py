@@ -6,7 +6,7 @@ import json
 import math
 import re
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 _NUMBER = re.compile(
@@ -33,6 +33,87 @@ def number_in(text: str) -> int | float | None:
     if found["whole"] is None or math.isinf(number) or len(plain) > _MOST_DIGITS:
         return number
     return int(plain)
+
+
+_BETWEEN = "'’_\u00a0\u2009\u202f"
+"""Marks between thousands, beside a point, a comma and a blank."""
+_EXPONENT = r"(?:[eE][-+]?[0-9]+)?"
+AS_PRINTED = re.compile(
+    r"(?P<number>[-+]?(?:[1-9][0-9]{0,2}(?: [0-9]{3})+(?![\w%])(?:[.,][0-9]+)?"
+    rf"|(?:[0-9]+(?:[.,{_BETWEEN}][0-9]+)*\.?|[.,][0-9]+){_EXPONENT}|nan|inf(?:inity)?))"
+    r"(?: ?/ ?(?P<whole>[1-9][0-9]*)(?![\w./])"
+    r"|(?P<unit>\s?(?:%|(?:[nuµm]?s|sec|min)(?!\w))|(?:h|[kKMGT]i?B?)(?!\w)))?",
+    re.IGNORECASE,
+)
+"""A number as programs print it: `1,234.5`, `1 234,5`, `0.83s`, `81%`, `3/10`."""
+
+
+def _with_mark(mark: str, other: str) -> re.Pattern[str]:
+    """Numbers with this decimal mark; the other one may be between thousands."""
+    thousands = rf"[1-9][0-9]{{0,2}}(?P<by>[{other}{_BETWEEN} ])[0-9]{{3}}(?:(?P=by)[0-9]{{3}})*"
+    digits = rf"(?:{thousands}|[0-9]+)(?:[{mark}][0-9]*)?|[{mark}][0-9]+"
+    return re.compile(rf"[-+]?(?:{digits}){_EXPONENT}")
+
+
+_BY_MARK = {".": _with_mark(".", ","), ",": _with_mark(",", ".")}
+_NOT_THE_NUMBER = {mark: re.compile(rf"[{other}{_BETWEEN} ]") for mark, other in (".,", ",.")}
+
+
+def _readings(text: str) -> dict[str, float]:
+    """The numbers that a text can be, by decimal mark."""
+    if text.strip("+-")[:1].isalpha():  # nan, inf
+        return dict.fromkeys(_BY_MARK, float(text))
+    found = {}
+    for mark, form in _BY_MARK.items():
+        if form.fullmatch(text):
+            found[mark] = float(_NOT_THE_NUMBER[mark].sub("", text).replace(mark, "."))
+    return found
+
+
+class PrintedNumbers:
+    """Reads the numbers that one program prints: its decimal mark and its units must not change. A
+    fraction of whole numbers is its value, and units are left out."""
+
+    def __init__(self) -> None:
+        self._marks: set[str] = set()
+        """The decimal marks of numbers that can be read in one way alone."""
+        self._units: dict[str, str] = {}
+
+    def values_of(self, texts: Mapping[str, str], counter: str) -> dict[str, float]:
+        """The numbers of one report by their names, without texts that are not numbers. `counter`
+        is the name of the number that counts the training. Raises ValueError, which says what to
+        do, for a number that can be read in two ways or in none."""
+        found = {name: AS_PRINTED.fullmatch(text.strip()) for name, text in texts.items()}
+        known = {name: each for name, each in found.items() if each is not None}
+        for each in known.values():
+            readings = _readings(each["number"])
+            self._marks |= readings.keys() if len(readings) == 1 else set()
+        return {name: self._value(name, each, counter) for name, each in known.items()}
+
+    def _value(self, name: str, found: re.Match[str], counter: str) -> float:
+        value = self._number(name, found["number"], is_counter=name == counter)
+        if name == counter:
+            return value
+        if found["whole"] is not None and found["number"].isdigit():
+            return value / int(found["whole"])
+        unit = (found["unit"] or "").strip()
+        if value and math.isfinite(value) and self._units.setdefault(name, unit) != unit:
+            before = self._units[name] or "no unit"
+            raise ValueError(f"{name} is {found[0]!r}, and had {before} before; print one unit")
+        return value
+
+    def _number(self, name: str, text: str, *, is_counter: bool) -> float:
+        readings = _readings(text)
+        if not readings:
+            hint = "where the comma parts two numbers, write it into the pattern"
+            raise ValueError(f"{name} is {text!r}, which is not one number; {hint}")
+        if len(self._marks) == 1 and self._marks <= readings.keys():
+            return readings[min(self._marks)]
+        first = next(iter(readings.values()))
+        if "," in text and not is_counter and len(set(readings.values())) > 1:
+            hint = "print a decimal point and nothing between thousands (LC_ALL=C)"
+            raise ValueError(f"{name} is {text!r}: is the comma a decimal point? {hint}")
+        return first
 
 
 def number_of(cell: Any) -> int | float | None:

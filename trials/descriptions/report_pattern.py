@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from trials.contract import Problem
-from trials.descriptions.cells import number_in
+from trials.descriptions.cells import AS_PRINTED, PrintedNumbers
 
 if TYPE_CHECKING:
     import regex
@@ -22,10 +22,12 @@ if TYPE_CHECKING:
 RESOURCE = "resource"
 NUMBER = (
     r"[-+]?(?:(?:[0-9]++(?:\.[0-9]*+)?|\.[0-9]++)(?:[eE][-+]?[0-9]++)?"
+    r"(?:[.,'’_\u00a0\u2009\u202f][0-9]++){0,4}?"
     r"|nan|inf(?:inity)?|NaN|Inf(?:inity)?)"
 )
 """A number in the forms that programs print; 81.2 in ``81.2%``. It takes all the digits that there
-are: to try fewer would take very long where there are thousands."""
+are: to try fewer would take very long where there are thousands. Commas and the like are taken
+where the pattern does not match without, and else read by `AS_PRINTED`."""
 LONGEST = 10_000
 """Letters of a line that are searched."""
 LIMIT_S = 0.5
@@ -34,7 +36,13 @@ MOST_LETTERS, MOST_REPEATED = 1_000, 100_000
 """Letters of a pattern, and how often it may repeat a part by its counts, as ``\\d{3}`` does."""
 
 _NAME = re.compile(r"\{([^\W\d][\w./@-]*)(\+1)?\}")
-_NOT_INSIDE = r"(?<!\d)"
+_NOT_INSIDE = (
+    r"(?<![\d.])(?<!\d[,'’_\u00a0\u2009\u202f])(?<!\d[eE])(?<!\d[eE][-+])(?<![\s=:(\[][-+])"
+)
+"""Where a number may begin: not within another one, whatever comes before."""
+_BLANKS = re.compile(r"(?:\\s| )(?:[*+?]|\{\d*,?\d*\})\??\)*$")
+_OPEN = re.compile(r"(?:(?<!\\)[.\]]|\\[SWDdw])(?:[*+?]|\{\d*,?\d*\})\??\)*$|^$")
+"""Ends what comes before a number in a pattern and may take a part of the number."""
 _COUNTED = re.compile(r"\{(\d*),?(\d*)\}")
 _ESCAPE_CODE = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\^_])")
 _COUNTS_FROM_0 = f"{{{RESOURCE}+1}} if it counts from 0"
@@ -47,33 +55,68 @@ class ReportPattern:
     def __init__(self, text: str) -> None:
         names: list[str] = []
         parts: list[str] = []
+        follows: list[str] = []
         at = 0
         for found in _NAME.finditer(text):
-            begins = "" if found.start() else _NOT_INSIDE
-            parts += [text[at : found.start()], f"{begins}(?P<number_{len(names)}>{NUMBER})"]
+            before = text[at : found.start()]
+            begins = _NOT_INSIDE if _OPEN.search(_BLANKS.sub("", before)) else ""
+            parts += [before, f"{begins}(?P<number_{len(names)}>{NUMBER})"]
             names.append(found[1])
             at = found.end()
+            follows.append(text[at:])
         twice = next((name for name in names if names.count(name) > 1), None)
         if twice is not None:
             raise ValueError(f"{text!r} has {{{twice}}} twice")
         self.text = text
+        self._follows = follows
         self._expression = _compiled("".join([*parts, text[at:]]), text)
         self.names = tuple(names)
         self._offset = 1.0 if f"{{{RESOURCE}+1}}" in text else 0.0
 
-    def numbers_in(self, line: str) -> dict[str, float]:
-        """The numbers of a line by their names; empty without a match. Raises TimeoutError if the
-        search takes too long."""
+    def numbers_in(self, line: str, printed: PrintedNumbers | None = None) -> dict[str, float]:
+        """The numbers of a line by their names; empty without a match.
+
+        Args:
+            printed: Reads the numbers of the program that has printed the line.
+
+        Raises:
+            TimeoutError: The search takes too long.
+            ValueError: A number can be read in two ways, or in none.
+        """
         found = self._expression.search(line[:LONGEST], timeout=LIMIT_S, concurrent=True)
         if found is None:
             return {}
-        numbers = {}
+        texts = {}
         for index, name in enumerate(self.names):
-            text = found[f"number_{index}"]
-            number = None if text is None else number_in(text)
-            if number is not None:  # else in an optional part of the expression
-                numbers[name] = number + (self._offset if name == RESOURCE else 0.0)
+            if found[f"number_{index}"] is not None:  # else in an optional part of the expression
+                texts[name] = self._whole(found, index)
+        numbers = (printed or PrintedNumbers()).values_of(texts, RESOURCE)
+        if RESOURCE in numbers:
+            numbers[RESOURCE] += self._offset
         return numbers
+
+    def _whole(self, found: regex.Match[str], index: int) -> str:
+        """A number as it is printed, as far as the pattern does not go on within it."""
+        start, end = found.span(f"number_{index}")
+        text, line = str(found[f"number_{index}"]), str(found.string)
+        whole = AS_PRINTED.match(line, start)
+        if whole is None or whole.end() <= end:
+            return text
+        others = [found.start(f"number_{each}") for each in range(len(self.names))]
+        is_divided = any(start < other < whole.end() for other in others)
+        if is_divided or _begins_with(self._follows[index], line[end]):
+            return text
+        if " " in whole["number"]:
+            what = f"{self.names[index]} is {whole['number']!r}, which may be two numbers"
+            hint = "write the blank after the name in braces, or print no blank within numbers"
+            raise ValueError(f"{what}; {hint}")
+        return whole[0]
+
+
+def _begins_with(expression: str, letter: str) -> bool:
+    """True if an expression names a letter that it begins with."""
+    names = r"(?:\\s| )" if letter.isspace() else re.escape(letter)
+    return re.match(r"(?:\\s[*+]|[\\(?:\[^])*?" + names, expression) is not None
 
 
 def _compiled(expression: str, text: str) -> regex.Pattern[str]:
@@ -98,7 +141,21 @@ def _compiled(expression: str, text: str) -> regex.Pattern[str]:
 def visible(line: bytes) -> str:
     """A line as on a terminal: the last state of a progress bar, without colours."""
     text = line.decode(errors="replace").rstrip()
-    return _ESCAPE_CODE.sub("", text).rstrip().rpartition("\r")[2]
+    last = _ESCAPE_CODE.sub("", text).rstrip().rpartition("\r")[2]
+    return _overwritten(last) if "\b" in last else last
+
+
+def _overwritten(text: str) -> str:
+    """A text in which letters after backspaces take the places of those before."""
+    shown: list[str] = []
+    at = 0
+    for letter in text:
+        if letter == "\b":
+            at = max(0, at - 1)
+        else:
+            shown[at : at + 1] = letter
+            at += 1
+    return "".join(shown)
 
 
 def texts_of(task: Mapping[str, Any]) -> list[Any]:

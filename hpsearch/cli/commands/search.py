@@ -47,7 +47,9 @@ def init(
     ] = None,
     source: Annotated[
         str | None,
-        Option("--from", metavar="FILE", help="A script of Optuna, or the file of a W&B sweep."),
+        Option(
+            "--from", metavar="FILE", help="A script of Optuna, a W&B sweep, or a shell's loops."
+        ),
     ] = None,
 ) -> None:
     """Write a study file with comments, to start from."""

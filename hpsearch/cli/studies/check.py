@@ -34,7 +34,7 @@ from hpsearch.store.version import stored_version
 from hpsearch.study_file.models import StudySpec
 from hpsearch.study_file.reading import advice, load
 from hpsearch.study_file.types import AUTO
-from hpsearch.views import forecast
+from hpsearch.views import forecast, words
 from trials.contract import Problem, TaskError
 from trials.descriptions.builtin import BUILT_IN
 from trials.descriptions.command import COMMAND, line_of
@@ -80,6 +80,9 @@ def check_study(study: Path, storage: str, address: str | None) -> None:
             "resume it, or give the new study another name"
         )
     note(forecast.sentence(spec, measured, workers, capacity))
+    no_seed = words.without_seed(spec.task)
+    if no_seed is not None:
+        note(f"{study.name}: {no_seed}")
     if spec.task["kind"] != ASK.kind and "reported_at" not in measured:
         late = f"no report arrived within {duration(first_trial.LIMIT_S)}"
         raise UserError(

@@ -19,7 +19,7 @@ from hpsearch.running.executors.first_report import Tried, try_out
 from hpsearch.running.executors.worker import ReplaceWorker
 from hpsearch.running.rehearsal import unlearnt
 from hpsearch.running.rehearsal.other_values import OtherValues, most_different
-from hpsearch.running.rehearsal.proposed_pattern import proposed
+from hpsearch.running.rehearsal.proposed_pattern import proposals
 from hpsearch.running.rehearsal.shared_files import SharedFiles
 from hpsearch.running.rehearsal.used_process import keeps_its_process, remarks_on_process
 from hpsearch.running.study_run.workers import worker_config
@@ -41,6 +41,7 @@ NOISE = 0.2  # the share of a time to the first report that differs by chance
 MAIN_GUARD = 'if it trains when it is imported, put that under if __name__ == "__main__"'
 HOW_TO_REPORT = "report once after each part of its budget: docs/own-training-code.md, command.md"
 SHOWN_LINES, SHOWN_LETTERS = 12, 200  # limits of a trial's printed lines that are shown
+MOST_PROPOSED = 5
 
 LOST_HINT = "a study tries such a trial again; its log shows what it has printed"
 
@@ -88,14 +89,13 @@ def first_report(spec: StudySpec, name: str, device: str, note: Note) -> dict[st
         return _measured(tried.news, tried, others)
     if isinstance(tried.news, list):
         raise refusal(spec.text, name, tried.news)
-    if printed:
+    shown = [text for text in map(visible, printed) if text.strip()][-SHOWN_LINES:]
+    if shown:
         note("the first trial has printed, at last:")
-    for line in printed:
-        note(f"  {line[:SHOWN_LETTERS]}")
+    for text in shown:
+        note(f"  {text[:SHOWN_LETTERS]}")
     if spec.task["kind"] == COMMAND.kind and not {"reports", "library"} & spec.task.keys():
-        pattern = proposed(printed, spec.objective.metric)
-        if pattern is not None:
-            note(f"no line is a report; if one of these is, write under task: {pattern}")
+        _propose(spec, printed, note)
     if isinstance(tried.news, ev.Failed):
         failure = tried.news
         raise UserError(f"the first trial fails ({failure.kind.value}): {failure.text}")
@@ -115,8 +115,9 @@ def first_report(spec: StudySpec, name: str, device: str, note: Note) -> dict[st
 
 def start(
     spec: StudySpec, params: Mapping[str, Any], device: str, **further: Any
-) -> tuple[Tried, list[str]]:
-    """Begin one trial, as `try_out` with `further` arguments; also its last lines."""
+) -> tuple[Tried, list[bytes]]:
+    """Begin one trial, as `try_out` with `further` arguments; also the lines that it has printed,
+    but for its reports."""
     share = spec.resources.gpu
     with drafts.temporary("hpsearch-check-") as folder:
         config = worker_config(spec, folder)
@@ -128,10 +129,19 @@ def start(
         return tried, _printed(log) if log.is_file() else []
 
 
-def _printed(log: Path) -> list[str]:
-    lines = [visible(line) for line in log.read_bytes().split(b"\n")]
-    own = [line for line in lines if line.strip() and not line.startswith(OURS)]
-    return own[-SHOWN_LINES:]
+def _printed(log: Path) -> list[bytes]:
+    own = OURS.encode()
+    return [line for line in log.read_bytes().split(b"\n") if line and not line.startswith(own)]
+
+
+def _propose(spec: StudySpec, printed: list[bytes], note: Note) -> None:
+    """Print the patterns that would read reports."""
+    metric = spec.objective.metric
+    found = proposals(printed, metric, spec.budget.per_trial.unit)[:MOST_PROPOSED]
+    for index, each in enumerate(found):
+        begin = "no line is a report; write under task: " if index == 0 else "  or "
+        objective = "" if each.metric == metric else f" (objective: metric: {each.metric})"
+        note(f"{begin}{each.key}   # {each.reading}{objective}")
 
 
 def _note_report(spec: StudySpec, report: ev.Reported, tried: Tried, note: Note) -> None:

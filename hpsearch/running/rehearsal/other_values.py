@@ -25,7 +25,7 @@ MORE = 3
 two of them."""
 DRAWS = 20  # random configurations of which those with the most other values are taken
 
-Start = Callable[..., tuple[Tried, list[str]]]  # `first_trial.start` of a study on a device
+Start = Callable[..., tuple[Tried, list[bytes]]]  # `first_trial.start` of a study on a device
 Note = Callable[[str], None]
 Reports = Mapping[float, Mapping[str, float]]
 

@@ -3,4 +3,5 @@
 - `starters`: a starter for each kind of task
 - `data`: the parts of a starter that follow from training data
 - `command_lines`: a starter of a command line whose numbers are searched
+- `shell_loops`: the command line and the grids of a shell's loops
 """

@@ -4,12 +4,17 @@ import ast
 import math
 import re
 import shlex
-from collections.abc import Container, Iterator
+from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
+
+import yaml
 
 from hpsearch.errors import UserError
+from hpsearch.study_file.starters.shell_loops import HINT
 from hpsearch.study_file.starters.starters import quoted
+from hpsearch.study_file.text import value_of
 from trials.contract import Unit
 from trials.descriptions.cells import number_in
 from trials.descriptions.command_line import BUDGET, FOLDER, GIVEN, RESUME, SEED
@@ -32,13 +37,23 @@ _RESUMES = ("resume", "resume_from", "resume_from_checkpoint")
 _FIXED = re.compile(
     r"worker|thread|port|gpu|device|node|nproc|proc|rank|print|log|verbos|every|interval|freq"
     r"|eval|valid|test|patience|milestone|t_max|(decay|step|schedule)_(iter|step|epoch|size)"
+    r"|seed|random_state|save|load(?!ing)|checkpoint|ckpt|display|record|video|plot|keep|jobs|split"
+    r"|(^|num_|n_|max_|gen_)samples?$|(^|_)world|^(year|version|id|limit|timeout)$"
 )
-"""Parts of the names of numbers that do not change the result, that a machine decides, or that
-measure or follow the length of a training."""
+"""Parts of the names of numbers that do not change the result, that a machine decides, that
+measure, print or save, or that follow the length of a training."""
 _FRACTIONS = re.compile(r"lr|.*(_lr|lr_).*|.*learning_rate.*|eta|.*decay|clip.*|.*_coef|alpha|tau")
 """Names of numbers that are fractions also where they are written as whole ones."""
-_SHARES = re.compile(r"dropout|drop_|smooth|warmup|ratio|prob|fraction|mix")
-_NEAR_ONE = re.compile(r"momentum|beta|ema|gamma")
+_SHARES = re.compile(r"dropout|drop_|smooth|warmup|ratio|prob|mix")
+_PARTS = re.compile(
+    r"sampl|colsample|fraction|quantile|percentile|threshold|clip_(coef|range|eps|ratio)|percent"
+)
+"""Names of shares that must be above 0."""
+_NEAR_ONE = re.compile(
+    r"momentum|beta|ema|gamma|(?<!reg_)lambda|polyak|discount|rho|tau|decay|alpha"
+)
+_SEEDS = re.compile(r"(random_|rand_|global_|manual_|rng_|torch_|np_)?seed|random_state")
+_VARIABLE = re.compile(r"\$\{?(\w+)\}?")
 _FLAG = re.compile(r"--?([A-Za-z][\w.-]*)")
 _ASSIGNED = re.compile(r"((?:--?|\+)?([A-Za-z][\w.-]*)=)(.*)", re.DOTALL)
 _PROGRAM = re.compile(r".*\.py")
@@ -60,6 +75,8 @@ class SearchedCommand:
     space: dict[str, Text] = field(default_factory=dict)
     values: dict[str, float] = field(default_factory=dict)
     """The values that the command line gives to the parameters."""
+    choices: dict[str, Sequence[Any]] = field(default_factory=dict)
+    """The grids of parameters that the command line has as variables."""
     unit: Unit = Unit.EPOCHS
     """The unit of the budget."""
     total: str | None = None
@@ -67,22 +84,34 @@ class SearchedCommand:
     fixed: list[str] = field(default_factory=list)
     """The names of numbers that are left as they are."""
 
+    @property
+    def first_values(self) -> dict[str, Any]:
+        """A value for every parameter."""
+        return {**self.values, **{name: each[0] for name, each in self.choices.items()}}
+
+    @property
+    def run(self) -> str:
+        """The command line with placeholders."""
+        words = [word if _SAFE.fullmatch(word) else shlex.quote(word) for word in self.words]
+        return " ".join(words)
+
     def as_names(self) -> dict[str, str]:
         """The names of the starter of a command, as YAML."""
         lines = [f"  {name}: {text}" for name, text in self.space.items()]
         values = ", ".join(f"{name}: {_number(value)}" for name, value in self.values.items())
-        words = [word if _SAFE.fullmatch(word) else shlex.quote(word) for word in self.words]
+        tried = f"enqueue: [{{{values}}}]   # what the command line had is tried first\n"
         return {
-            "run": quoted(" ".join(words)),
+            "run": quoted(self.run),
             "space": "\n".join(lines),
-            "enqueue": f"enqueue: [{{{values}}}]   # what the command line had is tried first\n",
+            "enqueue": tried if values else "",
             "counted": self.unit.value,
             "total": self.total or "1",
         }
 
 
-def found_in(line: str) -> SearchedCommand:
-    """Read a command line. Raises UserError if it cannot be split, or has no number to search."""
+def found_in(line: str, grids: Mapping[str, Sequence[str]]) -> SearchedCommand:
+    """Read a command line whose numbers are searched; where it has variables with a grid, such as
+    `$lr`, only these are. Raises UserError if it cannot be split, or has nothing to search."""
     try:
         words = shlex.split(line)
     except ValueError as error:
@@ -95,8 +124,11 @@ def found_in(line: str) -> SearchedCommand:
         assigned = _ASSIGNED.fullmatch(word)
         if assigned:
             before, flag, value = assigned.groups()
-        placeholder = None if flag is None else _placeholder(found, flag, value, fractions)
         escaped = word.replace("{", "{{").replace("}", "}}")
+        if grids:
+            placeholder = _with_grids(found, flag, value, grids)
+        else:
+            placeholder = None if flag is None else _placeholder(found, flag, value, fractions)
         found.words.append(escaped if placeholder is None else before + placeholder)
         named = _FLAG.fullmatch(word)
         flag = named[1] if named and placeholder is None else None
@@ -144,9 +176,9 @@ def _placeholder(
 ) -> str | None:
     """The placeholder in place of the value of a flag; None if the value stays."""
     name = _plain(flag)
-    if name == SEED:
-        return f"{{{SEED}}}"
     number = _read(value)
+    if _SEEDS.fullmatch(name) and number is not None:
+        return f"{{{SEED}}}"
     if name in _RESUMES:
         return f"{{{RESUME}}}"
     if _is_written(name.lower(), value, number):
@@ -167,6 +199,34 @@ def _placeholder(
     found.space[name] = text
     found.values[name] = number
     return f"{{{name}}}"
+
+
+def _with_grids(
+    found: SearchedCommand, flag: str | None, value: str, grids: Mapping[str, Sequence[str]]
+) -> str | None:
+    """A value with placeholders for its variables, whose grids are choices, and for the places and
+    lengths that a study decides; None if the value stays."""
+    name = _plain(flag or "")
+    used = _VARIABLE.findall(value)
+    number = _read(value)
+    if flag is not None and _is_written(name.lower(), value, number):
+        return f"{{{FOLDER}}}"
+    if number is not None and _counted_by(name) is not None and found.total is None:
+        return _placeholder(found, name, value, ())
+    if not used:
+        return None
+    if _SEEDS.fullmatch(name):
+        return f"{{{SEED}}}"
+    for variable in used:
+        if _SEEDS.fullmatch(variable.lower()):
+            value = re.sub(rf"\$\{{?{variable}\}}?", f"{{{SEED}}}", value)
+            continue
+        if variable not in grids:
+            raise UserError(f"${variable} in {value!r} has no plain values", HINT)
+        choices = list(dict.fromkeys(value_of(each) for each in grids[variable]))
+        found.space.setdefault(variable, f"{{type: categorical, choices: {_flow(choices)}}}")
+        found.choices.setdefault(variable, choices)
+    return _VARIABLE.sub(r"{\1}", value)
 
 
 def _is_written(name: str, value: str, number: float | None) -> bool:
@@ -194,10 +254,15 @@ def _range(name: str, value: float) -> Text | None:
         return None
     if isinstance(value, int):
         return _whole_range(name, value)
-    if _SHARES.search(name) and value <= 0.5:
-        return "{type: float, low: 0.0, high: 0.5}"
-    if _NEAR_ONE.search(name) and 0.5 <= value < 0.999:
-        return "{type: float, low: 0.5, high: 0.999}"
+    if _PARTS.search(name) and 0 < value <= 1:
+        high = min(0.95 if value < 1 else 1.0, 2 * value)
+        return f"{{type: float, low: {_number(value / 4)}, high: {_number(max(value, high))}}}"
+    if _SHARES.search(name) and value <= 1:
+        return f"{{type: float, low: 0.0, high: {0.5 if value <= 0.5 else 1.0}}}"
+    if _NEAR_ONE.search(name) and 0.5 <= value <= 1:
+        apart = max(1 - value, 0.001)  # a tenth of it to ten times as much
+        low, high = max(0.5, 1 - 10 * apart), 1 - apart / 10 if value < 1 else 1.0
+        return f"{{type: float, low: {_number(min(low, value))}, high: {_number(high)}}}"
     if value == 0:
         return "{type: float, low: 0.0, high: 0.1}"
     return f"{{type: float, low: {_number(value / 10)}, high: {_number(value * 10)}, log: true}}"
@@ -222,6 +287,10 @@ def _read(text: str) -> float | None:
     return number if abs(number) < MOST_WHOLE else float(number)
 
 
+def _flow(values: Sequence[Any]) -> str:
+    return yaml.safe_dump(values, default_flow_style=True, width=10_000).strip()
+
+
 def _number(value: float) -> str:
     """A number as YAML reads it back: with a point before the exponent."""
     if isinstance(value, int):
@@ -230,11 +299,13 @@ def _number(value: float) -> str:
     return re.sub(r"^(-?\d+)e", r"\1.0e", text)
 
 
-def remarks(found: SearchedCommand) -> Iterator[str]:
+def remarks(found: SearchedCommand, *, has_reports: bool) -> Iterator[str]:
     """Remarks on a study file that was written from a command line."""
     if found.total is None:
         yield f"write {{{BUDGET}}} where the command states how long to train, and set per_trial"
     if found.fixed:
         yield f"left as they are: {', '.join(found.fixed)}"
+    if has_reports:
+        return
     yield 'the command must print a line such as {"resource": 1, "accuracy": 0.8} after each part;'
-    yield "if it prints other lines, a pattern reads them: report"
+    yield "if it prints other lines, hpsearch check finds a pattern that reads them"

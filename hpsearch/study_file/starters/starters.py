@@ -137,7 +137,7 @@ def starter(kind: str, **names: str) -> str:
     }
     if kind == "command":
         by_epochs = names.get("counted", "epochs") == "epochs"
-        usual |= PLAIN_COMMAND | {"first": ", first_rung: 1" if by_epochs else ""}
+        usual |= PLAIN_COMMAND | {"report": "", "first": ", first_rung: 1" if by_epochs else ""}
     usual["at_rungs"] = _at_rungs(kind, names.get("run", usual.get("run", "")))
     own_part = "on_texts" if kind.startswith("text_") else kind
     folder = resources.files(__package__).joinpath("templates")

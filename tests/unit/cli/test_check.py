@@ -420,14 +420,17 @@ budget: {trials: 5, per_trial: {epochs: 2}}
 
 
 def test_the_lines_of_a_command_are_shown_where_none_matches(tmp_path, capfd):
-    (tmp_path / "train.sh").write_text("for n in 1 2; do echo Epoch $n/2: val_acc=0.$n; done")
+    printed = "for n in 1 2; do echo Epoch $n/2: acc_train=0.9 acc_val=0.$n; done; seq 1 50"
+    (tmp_path / "train.sh").write_text(printed)
     file = tmp_path / "study.yaml"
     file.write_text(PRINTS)
     with pytest.raises(UserError, match="no line of it matches"):
         check_study(file, database(tmp_path), None)
     told = capfd.readouterr().err
-    assert "  Epoch 2/2: val_acc=0.2" in told
-    assert "write under task: report: " in told
+    assert "\n  50\n" in told
+    first = told.partition("write under task: report: ")[2].splitlines()[0]
+    assert r"acc_val={accuracy}'   # reads 2 reports, at last accuracy 0.2 at 2" in first
+    assert r"  or report: '\bEpoch\s*{resource}.*?\bacc_train={accuracy}'" in told
     pattern = "  report: 'ep {resource} {accuracy}'"
     file.write_text(PRINTS.replace(pattern, "  library: wandb"))
     with pytest.raises(UserError, match="no run of wandb has"):

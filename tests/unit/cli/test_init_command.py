@@ -1,11 +1,12 @@
 """`hpsearch init --command`, and the schema that `check --schema` prints and `init` writes."""
 
 import json
+import sys
 from pathlib import Path
 
 import pytest
 
-from hpsearch.cli.init import write_from_command, write_starter
+from hpsearch.cli.init import write_from_command, write_from_program, write_starter
 from hpsearch.cli.main import main
 from hpsearch.cli.options import DataOptions, StudyOptions
 from hpsearch.errors import UserError
@@ -13,6 +14,8 @@ from hpsearch.study_file.models import StudySpec
 from hpsearch.study_file.reading import load
 from hpsearch.study_file.schema import study_file_schema
 from hpsearch.study_file.starters.starters import starter
+from trials.descriptions import report_pattern
+from trials.descriptions.report_pattern import ReportPattern
 
 
 def written(folder: Path, line: str) -> StudySpec:
@@ -66,11 +69,126 @@ def test_ranges_suit_what_their_names_say(tmp_path):
             ranges[name] = (values["type"], values["low"], values["high"], values["log"])
     assert ranges == {
         "dropout": ("float", 0.0, 0.5, False),
-        "momentum": ("float", 0.5, 0.999, False),
+        "momentum": ("float", 0.5, 0.99, False),
         "layers": ("int", 1, 4, False),
         "width": ("int", 64, 1024, True),
         "decay": ("float", 0.0, 0.1, False),
     }
+
+
+@pytest.mark.parametrize(
+    "flag",
+    ["--gae-lambda .95", "--gamma .99", "--clip-coef .2", "--momentum 0.9", "--dropout 0.6",
+     "--adam_beta2 0.999", "--label_smoothing 0.1", "--subsample 0.8", "--colsample_bytree 1.0",
+     "--quantile 0.9", "--ema-decay 0.9999", "--quantile 0.05", "--mixup 1.0", "--beta1=1.0"],
+)  # fmt: skip
+def test_a_share_stays_between_0_and_1_around_its_value(tmp_path, flag):
+    (parameter,) = written(tmp_path, f"t {flag}").space.values()
+    values, value = parameter.model_dump(), float(flag.replace("=", " ").split()[1])
+    assert 0 <= values["low"] <= value <= values["high"] <= 1
+    assert values["low"] < values["high"]
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["log-interval", "num-samples", "save-every", "eval-freq", "num-workers", "port", "seed",
+     "verbose", "gpu", "device", "load_epoch", "checkpoint-steps", "data_seed", "max-samples",
+     "keep-last", "n-jobs", "video_length", "val-split"],
+)  # fmt: skip
+def test_counts_of_what_is_printed_sampled_or_saved_are_not_searched(tmp_path, name):
+    assert list(written(tmp_path, f"t --lr 0.1 --{name} 3").space) == ["lr"]
+
+
+TRAIN = """
+import argparse
+parser = argparse.ArgumentParser()
+parser.add_argument("--lr", type=float, default=0.1)
+parser.add_argument("--epochs", type=int, default=3)
+parser.add_argument("--random-seed", type=int, default=1)
+options = parser.parse_args()
+for epoch in range(options.epochs):
+    print(f"epoch {epoch}: train_loss {options.lr}, val_loss {options.lr / (epoch + 1)}")
+"""
+
+
+def test_the_command_shows_its_seed_in_its_help_and_its_reports_in_what_it_prints(tmp_path):
+    (tmp_path / "train.py").write_text(TRAIN)
+    spec = written(tmp_path, f"{sys.executable} train.py --lr 0.1 --epochs 3")
+    assert spec.task["run"].endswith("--lr {lr} --epochs {budget} --random-seed {seed}")
+    (pattern,) = report_pattern.texts_of(spec.task)
+    line = "epoch 0: train_loss 0.1, val_loss 0.05"
+    metric = spec.objective.metric
+    assert metric == "val_loss"
+    assert spec.objective.direction == "minimize"
+    assert ReportPattern(pattern).numbers_in(line) == {"resource": 1, metric: 0.05}
+
+
+LOOPS = {
+    "a loop": ("for lr in 0.1 0.01; do python t.py --lr=$lr; done", {"lr": (0.1, 0.01)}),
+    "loops within loops": (
+        "for lr in 0.1 0.01\ndo\n  for n in $(seq 2 2 6); do\n    python t.py --lr ${lr} \\\n"
+        "      --n $n --epochs 9 > log_$n.txt 2>&1 &\n  done\ndone\nwait\n",
+        {"lr": (0.1, 0.01), "n": (2, 4, 6)},
+    ),
+    "braces": (
+        "for n in {1..3}; do for m in resnet{18,50}; do python t.py --n $n --model $m; done; done",
+        {"n": (1, 2, 3), "m": ("resnet18", "resnet50")},
+    ),
+    "a list in a variable": (
+        'lrs="0.1 0.3"\nN=3\nfor lr in $lrs; do python t.py --n $N --lr $lr; done',
+        {"lr": (0.1, 0.3)},
+    ),
+    "an array of SLURM": (
+        "#!/bin/bash\n#SBATCH --array=0-3\nmodule load cuda\nlrs=(0.1 0.2)\nsizes=(16 32)\n"
+        "i=$((SLURM_ARRAY_TASK_ID / 2))\nlr=${lrs[$i]}\n"
+        "srun python t.py --lr $lr --size ${sizes[$SLURM_ARRAY_TASK_ID % 2]} \\\n"
+        "  --out results/${SLURM_ARRAY_TASK_ID}\n",
+        {"lr": (0.1, 0.2), "sizes": (16, 32)},
+    ),
+    "a Makefile": (
+        "LRS = 0.1 0.2\n\nsweep:\n"
+        "\t@for lr in $(LRS); do \\\n\t  python t.py --lr $$lr; \\\n\tdone\n",
+        {"lr": (0.1, 0.2)},
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", LOOPS)
+def test_the_grids_of_plain_loops_are_choices(tmp_path, kind):
+    text, grids = LOOPS[kind]
+    script = tmp_path / ("Makefile" if kind == "a Makefile" else "sweep.sh")
+    script.write_text(text)
+    path = tmp_path / "study.yaml"
+    write_from_program(path, str(script), StudyOptions())
+    spec = load(path)
+    assert {name: each.model_dump()["choices"] for name, each in spec.space.items()} == grids
+    assert "$" not in spec.task["run"]
+    assert ("{budget}" in spec.task["run"]) == ("--epochs" in text)
+
+
+def test_a_loop_is_a_command_too_and_its_seeds_are_the_studys(tmp_path):
+    line = "for s in 1 2 3; do for lr in 1 2; do t --lr $lr --seed $s --out runs/$lr; done; done"
+    spec = written(tmp_path, line)
+    assert spec.task["run"] == "t --lr {lr} --seed {seed} --out {folder}"
+    assert list(spec.space) == ["lr"]
+    spec = written(tmp_path, "for seed in 1 2; do for lr in 1 2; do t $seed $lr; done; done")
+    assert spec.task["run"] == "t {seed} {lr}"
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("for f in *.csv; do t --data $f; done", "line 1: '\\*.csv'"),
+        ("x=1\nfor a in 1 2; do\nif true; then t --a $a; fi\ndone", "line 3: 'if true'"),
+        ("for a in 1 2; do t --a $a\nu --a $a\ndone", "line 2: 'u --a"),
+        ("for a in $(cat list); do t --a $a; done", "line 1: .*cat list"),
+        ("for a in 1 2; do t --a $a --b $b; done", r"\$b in '\$b' has no plain values"),
+    ],
+)
+def test_what_is_not_plain_is_refused_by_its_line(tmp_path, text, says):
+    (tmp_path / "sweep.sh").write_text(text)
+    with pytest.raises(UserError, match=says):
+        write_from_program(tmp_path / "study.yaml", str(tmp_path / "sweep.sh"), StudyOptions())
 
 
 PROGRAM = """

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 from collections import Counter
 from dataclasses import replace
 from typing import Any, cast
@@ -102,6 +103,16 @@ def test_trials_that_cannot_be_told_from_the_best_are_named_up_to_five():
     result = result_of(*(trial(number, 0.9) for number in range(8)))
     assert rivals(result) == "too close to call: trials 1, 2, 3, 4, 5 and 2 more"
     assert how_sure(result)[0].startswith("trained once: part of its value may be luck")
+
+
+@pytest.mark.parametrize(
+    ("run", "says_so"), [("t --lr {lr}", True), ("t --lr {lr} --seed {seed}", False)]
+)
+def test_a_command_without_its_seed_is_named_beside_how_sure_the_result_is(run, says_so):
+    result = result_of(trial(1, 0.9))
+    content = json.dumps({"task": {"kind": "command", "run": run}})
+    result = replace(result, study=replace(result.study, spec=content))
+    assert ("the command has no {seed}" in how_sure(result)[0]) == says_so
 
 
 def said(*trials: Trial, seconds: float = 14.0, **more: Any) -> str:

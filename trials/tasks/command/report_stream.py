@@ -1,7 +1,7 @@
 """The reports of a program as they come, in its output or in a file that it writes, and their
 readers by form: JSON, patterns, CSV.
 
-Readers of lines have the method `report_in`, which gives the report that a line completes, or
+Readers of lines have the method `reports_in`, which gives the reports that a line completes, or
 raises `ProgramFailed` for an impossible one. A row of a table may take several lines.
 """
 
@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from trials.contract import ProgramFailed
-from trials.descriptions.cells import number_in
+from trials.descriptions.cells import PrintedNumbers, number_in
 from trials.descriptions.report_pattern import LIMIT_S, RESOURCE, ReportPattern, visible
 from trials.running.reported import metric_name, number_of, resource_of
 from trials.tasks.command.output import Output
@@ -28,6 +28,8 @@ LETTERS = 200
 """Letters of a line that a message repeats."""
 MOST_SLOW = 10
 """Lines that may take too long to be searched."""
+CURSOR_UP, BAR = b"\x1b[A", b"%|"
+"""Moves to the line above; a part of every bar of tqdm."""
 FROM_0 = "+1"
 """The end of the name of a resource that is counted from 0."""
 
@@ -57,6 +59,8 @@ class ReportStream:
         self._is_table = not patterns and file is not None and file.suffix == ".csv"
         self._reader = self._new_reader()
         self._rests: dict[Source, bytes] = {"stdout": b"", "stderr": b""}
+        self._searched: dict[Source, int] = {"stdout": 0, "stderr": 0}
+        """Bytes of the rests in which reports were searched: a bar is drawn again in one line."""
 
     def _new_reader(self) -> JsonLines | PatternLines:
         if self._patterns:
@@ -71,6 +75,7 @@ class ReportStream:
             for line in lines:
                 yield from self._printed(line + b"\n", source)
             self._rests[source] = rest
+            yield from self._drawn(rest, source)
             if len(rest) > LONGEST_LINE:
                 yield from self._printed(rest, source)
                 self._rests[source] = b""
@@ -81,17 +86,27 @@ class ReportStream:
         for source, rest in self._rests.items():
             if rest:
                 yield from self._printed(rest, source)
+        if isinstance(self._reader, PatternLines):
+            yield from self._reader.held()
         yield from self._in_file(ended=True)
+
+    def _drawn(self, rest: bytes, source: Source) -> Iterator[ReportLine]:
+        """The reports in the states of a bar whose line has no end yet."""
+        begin, end = self._searched[source], rest.rfind(b"\r") + 1
+        if end > begin and self._file is None and isinstance(self._reader, PatternLines):
+            self._searched[source] = end
+            for state in rest[begin:end].split(b"\r"):
+                yield from self._reader.reports_in(state, is_redrawn=True)
 
     def _printed(self, line: bytes, source: Source) -> Iterator[ReportLine]:
         has_patterns = bool(self._patterns)
         if has_patterns:
             self._output.write(line)  # before it is read: it may be refused
         is_read = self._file is None and (source == "stdout" or has_patterns)
-        report = self._reader.report_in(line) if is_read else None
-        if report is not None:
-            yield report
-        elif not has_patterns:
+        begin, self._searched[source] = self._searched[source], 0
+        reports = list(self._reader.reports_in(line[begin:])) if is_read else []
+        yield from reports
+        if not (reports or has_patterns):
             self._output.write(line)
 
     def _in_file(self, *, ended: bool) -> Iterator[ReportLine]:
@@ -113,9 +128,7 @@ class ReportStream:
         reader = self._new_reader()
         lines = content.split(b"\n")
         for line in lines if ended else lines[:-1]:
-            report = reader.report_in(line)
-            if report is not None:
-                yield report
+            yield from reader.reports_in(line)
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,25 +150,27 @@ class JsonLines:
     def __init__(self, resource: str) -> None:
         self._resource = resource
 
-    def report_in(self, line: bytes) -> ReportLine | None:
+    def reports_in(self, line: bytes) -> Iterator[ReportLine]:
         text = visible(line).strip()
         if not (text.startswith("{") and text.endswith("}")):
-            return None
+            return
         try:
             found = json.loads(text)
         except (ValueError, RecursionError):
-            return None
+            return
         key = self._resource.removesuffix(FROM_0)
         if key not in found:
-            return None
+            return
         values = {name: value for name, value in found.items() if isinstance(value, int | float)}
-        return _report({**values, key: found[key]}, self._resource, text)
+        yield _report({**values, key: found[key]}, self._resource, text)
 
 
 class PatternLines:
     """Each report is complete where all patterns have been found, in one line or in several.
 
-    The first pattern begins a new report.
+    The first pattern begins a new report. Of a line that is drawn again and again, such as a
+    progress bar, the last state with a resource is the report. Such a report is held until another
+    resource is found, or the line ends.
 
     Args:
         patterns: In the order of the program's lines.
@@ -168,24 +183,55 @@ class PatternLines:
         self._slow = 0
         self._names = {name for pattern in patterns for name in pattern.names}
         self._found: dict[str, float] = {}
+        self._held: ReportLine | None = None
+        self._printed = PrintedNumbers()
+        self._has_bars_below = False
+        """Lines of several bars end before the last state of a bar: the cursor moves up again."""
 
-    def report_in(self, line: bytes) -> ReportLine | None:
-        text = visible(line)
+    def reports_in(self, line: bytes, *, is_redrawn: bool = False) -> Iterator[ReportLine]:
+        self._has_bars_below = self._has_bars_below or CURSOR_UP in line
+        *states, last = line.rstrip(b"\n").split(b"\r")
+        for state in states:
+            yield from self._reports_in(state, is_redrawn=True)
+        may_follow = is_redrawn or (self._has_bars_below and BAR in last)
+        yield from self._reports_in(last, is_redrawn=may_follow)
+        if not (is_redrawn or self._has_bars_below or visible(last)):
+            yield from self.held()
+
+    def held(self) -> Iterator[ReportLine]:
+        """The report that is held, if any: nothing of it follows."""
+        if self._held is not None:
+            report, self._held, self._found = self._held, None, {}
+            yield report
+
+    def _reports_in(self, state: bytes, *, is_redrawn: bool) -> Iterator[ReportLine]:
+        text = visible(state)
         is_matched = False
         for pattern in self._patterns:
             numbers = self._numbers_in(text, pattern)
             if numbers and pattern is self._patterns[0]:
+                if self._held is not None and numbers.get(RESOURCE) != self._held.resource:
+                    yield from self.held()
                 self._found = {}
             is_matched = is_matched or bool(numbers)
             self._found |= numbers
         if not is_matched or self._names - self._found.keys():
-            return None
-        found, self._found = self._found, {}
-        return _report(found, RESOURCE, text)
+            return
+        report = _report(self._found, RESOURCE, text)
+        if self._held is not None and self._held.resource != report.resource:
+            yield from self.held()
+        if is_redrawn:
+            self._held = report
+            return
+        self._held, self._found = None, {}
+        yield report
 
     def _numbers_in(self, text: str, pattern: ReportPattern) -> dict[str, float]:
         try:
-            return pattern.numbers_in(text)
+            return pattern.numbers_in(text, self._printed)
+        except ValueError as error:
+            where = f"in the line {text.strip()[:LETTERS]}"
+            raise ProgramFailed(f"task.report: {pattern.text!r}: {error}; {where}") from None
         except TimeoutError:
             self._slow += 1
             what = f"task.report: {pattern.text!r} was not found within {LIMIT_S:g} s"
@@ -213,25 +259,37 @@ class CsvRows:
         if objective is not None:
             self._needed.append(objective)
         self._columns: list[str] = []
+        self._printed = PrintedNumbers()
+        self._mark = ","
 
     def reports_in(self, content: bytes, *, ended: bool) -> Iterator[ReportLine]:
         """The reports in the rows of a file that are whole. Unless it has ended, more may follow.
         Raises ProgramFailed for an impossible report, or a quote that is never closed."""
         text = content.decode("utf-8-sig", errors="replace")
-        for cells in _rows(text if ended else text[: text.rfind("\n") + 1], ended=ended):
+        header = text.partition("\n")[0]
+        self._mark = next((mark for mark in ",;\t" if mark in header), ",")
+        whole = text if ended else text[: text.rfind("\n") + 1]
+        for cells in _rows(whole, self._mark, ended=ended):
             yield from self._report_in([cell.strip() for cell in cells])
 
     def _report_in(self, cells: list[str]) -> Iterator[ReportLine]:
         if not self._columns:
             self._begin(cells)
             return
+        row = dict(zip(self._columns, cells, strict=False))
         numbers = {}
-        for name, cell in zip(self._columns, cells, strict=False):
+        for name, cell in row.items():
             number = number_in(cell)
             if number is not None:
                 numbers[name] = float(number)
+        counter = self._needed[0]
+        printed = {n: c for n, c in row.items() if n in self._needed or self._mark != ","}
+        try:
+            numbers |= self._printed.values_of(printed, counter)
+        except ValueError as error:
+            raise ProgramFailed(f"the row {self._mark.join(cells)[:LETTERS]}: {error}") from None
         if numbers.keys() >= set(self._needed):
-            yield _report(numbers, self._resource, ",".join(cells))
+            yield _report(numbers, self._resource, self._mark.join(cells))
 
     def _begin(self, columns: list[str]) -> None:
         for needed in self._needed:
@@ -254,13 +312,13 @@ class _Lines:
         self.used_up = True
 
 
-def _rows(text: str, *, ended: bool) -> list[list[str]]:
+def _rows(text: str, mark: str, *, ended: bool) -> list[list[str]]:
     """The rows of a table that are whole: those that end before another line is asked for."""
     lines = _Lines(text)
     rows = []
     longest = csv.field_size_limit(max(len(text), csv.field_size_limit()))
     try:
-        for row in csv.reader(lines, skipinitialspace=True):
+        for row in csv.reader(lines, delimiter=mark, skipinitialspace=True):
             if not lines.used_up:
                 rows.append(row)
             elif ended:

@@ -7,6 +7,7 @@ import pytest
 from support.patience import PATIENCE_S
 from trials.descriptions import report_pattern
 from trials.descriptions.builtin import describe
+from trials.descriptions.cells import PrintedNumbers
 from trials.descriptions.report_pattern import ReportPattern, visible
 
 
@@ -58,6 +59,58 @@ def test_patterns_divide_what_a_program_prints_as_a_person_would(pattern, line, 
     assert ReportPattern(pattern).numbers_in(line) == numbers
 
 
+@pytest.mark.parametrize(
+    ("pattern", "lines", "values"),
+    [
+        ("loss {loss}", ["loss 2,31", "loss 1,234"], [2.31, 1.234]),
+        ("loss {loss}", ["loss 1,234.5", "loss 1,234"], [1234.5, 1234]),
+        ("loss {loss}", ["loss 0.5", "loss 1,234"], [0.5, 1234]),
+        ("loss {loss}", ["loss 0,5", "loss 1.234"], [0.5, 1234]),
+        ("loss {loss}$", ["loss 0,83"], [0.83]),
+        ("loss {loss}", ["loss 1.234,5", "loss 1.234.567,8"], [1234.5, 1234567.8]),
+        (
+            "loss {loss}",
+            ["loss 1'234.5", "loss 1\u202f234,5", "loss 1_000"],
+            [1234.5, 1234.5, 1000],
+        ),
+        ("loss {loss}", ["loss 1,5e-3", "loss 1e-3", "loss nan%"], [0.0015, 0.001, "nan"]),
+        ("loss {loss}", ["loss 12ms", "loss 0ms", "loss 8.5ms"], [12, 0, 8.5]),
+        ("acc {acc}", ["acc 3/10", "acc 9843/10000 (98%)"], [0.3, 0.9843]),
+        ("acc {acc}/10", ["acc 3/10"], [3]),
+        ("loss.*{loss}", ["loss 0.53", "loss: -1e-05"], [0.53, -1e-05]),
+        ("{resource}: loss {loss}", ["1,000: loss 2", "2,000: loss 1"], [2, 1]),
+        ("^{resource},{loss}", ["3,0.5", "4,12"], [0.5, 12]),
+        (r"^{resource}\s*,\s*{loss}(?:,|$)", ["3,0.5", "4,12,7"], [0.5, 12]),
+        ("{resource} of.*{loss}", ["3 of 100 0.5"], [0.5]),
+    ],
+)
+def test_a_number_is_read_whole_by_the_programs_own_consistency(pattern, lines, values):
+    found, printed = ReportPattern(pattern), PrintedNumbers()
+    (name,) = set(found.names) - {"resource"}
+    read = [found.numbers_in(line, printed)[name] for line in lines]
+    assert read == pytest.approx([float(value) for value in values], nan_ok=True)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "lines", "says"),
+    [
+        ("loss {loss}", ["loss 1,234"], "'1,234': is the comma a decimal point. print a decimal"),
+        ("loss {loss}", ["loss 0,5", "loss 0.5", "loss 1,234"], "is the comma a decimal point"),
+        ("loss {loss}", ["loss 3,12,7"], "'3,12,7', which is not one number; where the comma"),
+        ("loss {loss}", ["loss 0.5,0.6"], "not one number"),
+        ("loss {loss}", ["loss 1 234.5"], "may be two numbers; write the blank"),
+        ("took {t}", ["took 900ms", "took 1.2s"], "t is '1.2s', and had ms before; print one"),
+        ("acc {acc}", ["acc 81%", "acc 0.82"], "acc is '0.82', and had % before"),
+    ],
+)
+def test_a_number_that_can_be_read_in_two_ways_is_refused(pattern, lines, says):
+    found, printed = ReportPattern(pattern), PrintedNumbers()
+    for line in lines[:-1]:
+        found.numbers_in(line, printed)
+    with pytest.raises(ValueError, match=says):
+        found.numbers_in(lines[-1], printed)
+
+
 @pytest.mark.parametrize("line", ["9" * 10_000, "epoch " + "9" * 10_000, "9." * 5_000])
 @pytest.mark.parametrize(
     "pattern", ["{resource} {acc}", "epoch {resource}.*acc {acc}", r"epoch {resource}\s*.*?{acc}%"]
@@ -93,3 +146,4 @@ def test_a_search_that_would_never_end_is_ended_while_other_threads_go_on(patter
 
 def test_of_a_line_remains_what_a_terminal_shows():
     assert visible(b" 10%\r\x1b[1A\x1b[2K\x1b[32mdone\x1b[0m\r\n") == "done"
+    assert visible(b"loss 12\b3 |\b/\n") == "loss 13 /"

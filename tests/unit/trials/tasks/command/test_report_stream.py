@@ -56,6 +56,51 @@ def test_progress_bars_and_colours_are_not_in_the_way_and_logging_to_standard_er
     assert seen(run) == [(n + 1, {"accuracy": 10.0 * n}) for n in range(3)]
 
 
+def test_of_a_bar_that_is_drawn_again_in_one_line_each_part_is_reported_once_it_is_over(
+    start, python
+):
+    program = python(
+        "import time\n"
+        "for n in range(3):\n"
+        "    for loss in (9, n + 5):\n"
+        "        print(f'\\r 9%|#  | {n}/3 [00:02<00:01, loss={loss}]', end='', flush=True)\n"
+        "    if n == 1: time.sleep(3600)\n"
+    )
+    run = start(program, report=r"\| {resource+1}/.*loss={loss}")
+    report = first_of(run)
+    assert (report.resource, report.metrics) == (1, {"loss": 5})
+
+
+def test_numbers_with_a_decimal_comma_are_read_whole_and_doubt_is_refused_with_its_line(
+    start, python
+):
+    program = python("for n in (1, 2, 3): print(f'epoch {n} loss {n},50')\n")
+    report = "epoch {resource} loss {loss}"
+    assert seen(start(program, report=report)) == [(n, {"loss": n + 0.5}) for n in (1, 2, 3)]
+    with pytest.raises(ProgramFailed, match=r"is the comma a decimal point.*in the line epoch 1"):
+        seen(start("echo epoch 1 loss 1,234", report=report))
+
+
+@pytest.mark.parametrize(
+    ("table", "values"),
+    [
+        (b"epoch;loss;acc\n1;0,83;81,5\n2;1,234;9\n", [(0.83, 81.5), (1.234, 9.0)]),
+        (b"epoch,loss,acc\n1,1'234.5,3\n2,0.5s,4\n", [(1234.5, 3.0), None]),
+        (b"epoch\tloss\tacc\n1\t1 234,5\t81%\n2\t3/10\t82%\n", [(1234.5, 81.0), (0.3, 82.0)]),
+        (b'epoch,loss,acc\n1,"1,234",3\n', [None]),
+    ],
+)
+def test_tables_of_other_countries_and_with_units_are_read_whole_or_refused(table, values):
+    found = CsvRows("epoch", "loss").reports_in(table, ended=True)
+    for value in values:
+        if value is None:
+            with pytest.raises(ProgramFailed, match=r"the row .*loss is"):
+                next(found)
+        else:
+            metrics = next(found).metrics
+            assert (metrics["loss"], metrics["acc"]) == value
+
+
 def test_a_report_is_collected_from_several_lines(start, python):
     program = python(
         "for n in (1, 2, 3):\n"

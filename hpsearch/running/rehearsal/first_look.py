@@ -1,0 +1,79 @@
+"""A command for a short while, as it stands: the seed that its help names, and its reports."""
+
+import re
+import shutil
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+from hpsearch.running.rehearsal.proposed_pattern import Proposal, proposals
+from trials.checkpoints.disk import drafts
+from trials.contract import ProgramFailed, Unit
+from trials.descriptions.command_line import FOLDER, SEED, CommandLine
+from trials.descriptions.report_pattern import RESOURCE
+from trials.tasks.command.program import Program, Source, own_environment
+from trials.tasks.command.report_stream import JsonLines
+
+LIMIT_S = 20.0
+"""Seconds that a command is run for."""
+ENOUGH = 2
+"""Reports after which it has shown what it prints."""
+_SEED = re.compile(r"(?<![\w-])--(?:random[-_]?|rng[-_]|manual[-_])?(?:seed|state)(?![\w-])")
+_SHELLS = ("sh", "bash", "zsh", "docker", "ssh", "srun")
+
+
+def seed_flag(words: Sequence[str], folder: Path) -> str | None:
+    """The flag for a seed that the help of a command in a folder names; None without one."""
+    scripts = [at for at, word in enumerate(words) if word.endswith(".py") or words[at - 1] == "-m"]
+    flags = [at for at, word in enumerate(words) if word.startswith("-")]
+    end = scripts[0] + 1 if scripts else min(flags, default=len(words))
+    if not words or Path(words[0]).name in _SHELLS:
+        return None
+    lines = _printed([*words[:end], "--help"], folder, lambda lines: False)
+    found = _SEED.search(b"\n".join(lines).decode(errors="replace"))
+    return None if found is None else found[0]
+
+
+def reports_of(
+    run: str, values: Mapping[str, float], folder: Path, metric: str, unit: Unit
+) -> list[Proposal]:
+    """The patterns for what a command with placeholders prints in a folder, the likeliest first."""
+
+    def is_enough(lines: Sequence[bytes]) -> bool:
+        return any(len(each.reports) >= ENOUGH for each in proposals(lines, metric, unit))
+
+    with drafts.temporary("hpsearch-init-") as own:
+        given = {**values, FOLDER: str(own), SEED: 0}
+        words = CommandLine(run).filled({**dict.fromkeys(CommandLine(run).names), **given})
+        printed = _printed(words, folder, is_enough)
+    has_reports = any(True for line in printed for _ in JsonLines(RESOURCE).reports_in(line))
+    return [] if has_reports else proposals(printed, metric, unit)
+
+
+def _printed(
+    words: Sequence[str], folder: Path, is_enough: Callable[[Sequence[bytes]], bool]
+) -> list[bytes]:
+    """The lines that a command prints until it ends, they are enough, or the time is over."""
+    if not words or shutil.which(words[0]) is None:
+        return []
+    lines: list[bytes] = []
+    rests: dict[Source, bytes] = {"stdout": b"", "stderr": b""}
+    give_up, look_again = time.monotonic() + LIMIT_S, 0.0
+    try:
+        program = Program(words, folder, own_environment())
+    except ProgramFailed:
+        return []
+    try:
+        while not program.over and time.monotonic() < give_up:
+            for source, piece in program.read(0.2):
+                *whole, rests[source] = (rests[source] + piece).split(b"\n")
+                lines += whole
+            if time.monotonic() > look_again:
+                if is_enough([*lines, *rests.values()]):
+                    break
+                look_again = time.monotonic() + 1.0
+    except ProgramFailed:
+        return []
+    finally:
+        program.close()
+    return [*lines, *rests.values()]
