@@ -24,6 +24,7 @@ class StudyProgress:
         self.phase = phase
         self.reason: str | None = None
         """The reason why nothing starts any more; None while work may start."""
+        self.gave_up = False
         self._objective = spec.objective
         self._target = spec.budget.target
         self._total = spec.budget.per_trial.total
@@ -85,6 +86,7 @@ class StudyProgress:
         is_same = kind is ErrorKind.ERROR and self._in_row >= PATIENCE[kind]
         if is_same and not self._has_ended:
             why = f"{self._in_row} trials in a row failed the same way ({kind}): {text}"
+            self.gave_up = True
             self.wind_down(Phase.ENDING, why)
 
     def ended_well(self) -> None:

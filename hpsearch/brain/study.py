@@ -327,6 +327,8 @@ class Study:
             if all(trial.value is None for trial in history.trials):
                 study.state = StudyState.FAILED
                 study.reason = self._progress.failures or self.reason
+            elif self._progress.gave_up:
+                study.state = StudyState.FAILED
         history.touch_study()
 
     def _prune_waiting(self, now: float) -> None:
