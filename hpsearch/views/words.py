@@ -77,12 +77,11 @@ def values(row: TrialRow) -> str:
 
 
 def score(row: Ranked[TrialRow], *, driven: bool) -> str:
-    """The outcome of training a trial again, or where nothing tells it the best value that it has
-    shown; with its state where it is not complete. A trial that runs without a driver (`driven`) is
+    """The outcome of training a trial again, or where nothing tells it what it has shown; with its
+    state where it is not complete. A trial that runs without a driver (`driven`) is
     shown as queued, as it will be when the study is resumed."""
-    again, shown, state = row.again, number(row.value), row.trial.state
-    is_known = again is not None and (again.runs or again.low is not None)
-    if again is not None and (is_known or number(again.mean) != shown):
+    again, shown, state = row.again, _value(row), row.trial.state
+    if again is not None and (again.runs or again.low is not None):
         shown = f"{if_again(again)} if trained again"
     if state is State.COMPLETE or row.confirmed is not None:
         return shown
@@ -377,7 +376,9 @@ def _value(best: Ranked[TrialRow]) -> str:
     """The outcome of training it again, as the gain counts it; with the training that would show
     that value where the trial itself has shown another one."""
     if best.again is None:
-        return number(standing(best.trial))
+        value = number(standing(best.trial))
+        is_end = best.trial.state is State.COMPLETE and value != number(best.value)
+        return f"{value} at the end" if is_end else value
     value = number(best.again.mean)
     if best.again.runs or value == number(best.value):
         return value
