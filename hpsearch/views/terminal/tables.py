@@ -132,6 +132,10 @@ def best(
     """
     is_known = any(row.again is not None and row.again.low is not None for row in ranked)
     is_known |= any(row.confirmed is not None for row in ranked)
+    places = seen_at or {}
+    is_known |= any(
+        places.get(row.trial.number, row.trial.resource) != row.trial.resource for row in ranked
+    )
     heads: list[Head] = [("trial", NUMERIC), "state", *((name, NUMERIC) for name in objectives)]
     if is_known:
         heads += [("seen at", NUMERIC), "if trained again (90%)"]
@@ -142,7 +146,7 @@ def best(
         shown = [row.value] if trial.values is None else trial.values
         cells: list[str | Text] = [str(trial.number), state(trial.state), *map(number, shown)]
         if is_known:
-            cells += [number((seen_at or {}).get(trial.number)), if_again(row.again)]
+            cells += [number(places.get(trial.number)), if_again(row.again)]
         mark = Text("=" if row.tied else "?" * row.unknown)
         cells.append(Text("over limit", style="red") if trial.violation > 0 else mark)
         cells += [number(trial.resource), duration(trial.gpu_seconds)]
