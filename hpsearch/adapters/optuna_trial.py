@@ -271,8 +271,8 @@ class ObjectiveTrial(Trial):
         """Report what the objective has returned, at the full budget. Raises TypeError or
         ValueError if it is not a number for each objective of the study, and TrialStopped if the
         trial is over."""
-        if 0 < self._resource < self._trial.budget:
-            self._trial.note_trained_to(self._resource)
+        if self._resource not in (0, self._trial.budget):
+            self._trial.note_trained_to(self._resource, is_end=True)
         self._report(self._trial.budget, _values(returned, self._trial.goals))
 
     def _report(self, resource: float, values: Sequence[float]) -> None:

@@ -340,11 +340,11 @@ def test_failed_trials_run_again_under_their_number_and_stay_charged():
     (trial,) = history.trials[:1]
     spent = trial.gpu_seconds
     assert failed_trials(history, "failed") == failed_trials(history, "0") == [0]
+    with pytest.raises(UserError, match=r"trial 7 of .* has not failed"):
+        failed_trials(history, "0, 7")
     retry(history, [0], 6.0)
     assert (trial.state, trial.error_kind, trial.gpu_seconds) == (State.QUEUED, None, spent)
     assert spent > 0
-    with pytest.raises(UserError, match="trial 7 of .* has not failed"):
-        failed_trials(history, "0, 7")
 
 
 def test_failures_after_a_success_do_not_stop_the_study():

@@ -54,10 +54,10 @@ def test_a_value_that_was_shown_on_the_way_says_where_and_what_came_last():
     simulation.run()
     trial = next(each for each in simulation.history.trials if each.state is State.COMPLETE)
     first = min(trial.reports)
-    trial.value = trial.reports[first].value = -1.0
+    trial.value = trial.reports[first].value
     last = number(trial.reports[max(trial.reports)].value)
     told = _line(simulation.study, trial, is_known=True)
-    assert f"complete at 9 epochs: loss -1 at {in_unit(first, 'epochs')}, last {last}" in told
+    assert f"loss {number(trial.value)} at {in_unit(first, 'epochs')}, last {last}" in told
 
 
 def test_the_start_of_a_long_error_is_told_on_one_line():

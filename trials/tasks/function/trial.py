@@ -287,15 +287,16 @@ class FunctionTrial:
         """
         self._call.broadcast("note", lambda: self._wait_for(plain_note(note)))
 
-    def note_trained_to(self, resource: float) -> None:
+    def note_trained_to(self, resource: float, *, is_end: bool = False) -> None:
         """Record how far the trial has trained, where its last report stands elsewhere: at the full
-        budget, which it ends before or goes beyond.
+        budget, which it ends before or goes beyond. On the way only now and then.
 
         Raises:
             TrialStopped: The trial is over.
         """
-        noted, self._call.history.trained_to = self._noted, resource
-        if noted is None or resource >= OFTEN * noted:
+        noted = self._noted
+        self._call.history.trained_to = resource
+        if is_end or noted is None or resource >= OFTEN * noted:
             self._noted = resource
             self.note(Note(kept={TRAINED_TO: resource}))
 
