@@ -125,6 +125,8 @@ class Setup:
         return self.goals or (() if self.goal is None else (self.goal,))
 
 
+TRAINED_TO = "trained_to"
+"""The attribute with how far a trial has trained, where its last report stands elsewhere."""
 HISTORY = "history"
 """Asks for the name of the study and its trials, where a distribution would ask for a value."""
 
@@ -172,6 +174,7 @@ class Report:
             saved, the one before.
         best: The whole checkpoint of the best report.
         saved_at: The resource at `checkpoint`; None where it is that of this report.
+        is_last: The run ends here by itself, so that it cannot pause.
     """
 
     resource: float
@@ -181,6 +184,7 @@ class Report:
     checkpoint: Path | str | None = None
     best: Path | str | None = None
     saved_at: float | None = None
+    is_last: bool = False
 
 
 Item = Report | Question | Note | None

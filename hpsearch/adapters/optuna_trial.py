@@ -201,8 +201,8 @@ class ObjectiveTrial(Trial):
         self._trial = trial
         self._first_step: int | None = None
         self._last_step = -1
-        self._last_value: float | None = None
-        """Of the report at the full budget, which waits for what the objective returns."""
+        self._resource = 0
+        """How far it has trained."""
 
     def suggest_categorical(self, name: str, choices: Sequence[Any]) -> Any:
         choices = tuple(choices)
@@ -236,7 +236,8 @@ class ObjectiveTrial(Trial):
         """Report the objective's value at a step, and wait for the go-ahead. A step that is
         reported already is ignored, as in Optuna.
 
-        The report at the full budget waits for what the objective returns.
+        The report at the full budget waits for what the objective returns. No budget cuts an
+        objective: one that goes on beyond it trains to its own end, and says so.
 
         Raises:
             TypeError, ValueError, NotImplementedError: As Optuna raises them.
@@ -253,14 +254,11 @@ class ObjectiveTrial(Trial):
             return
         self._last_step = step
         self._cached_frozen_trial.intermediate_values[step] = number
-        if self._last_value is not None:
-            self._report(self._trial.budget, [self._last_value])
-            raise TrialStopped  # it would train beyond its budget
-        resource = step + 1 if self._first_step == 0 else step
-        if resource < self._trial.budget:
-            self._report(resource, [number])
-        else:
-            self._last_value = number
+        self._resource = step + 1 if self._first_step == 0 else step
+        if self._resource < self._trial.budget:
+            self._report(self._resource, [number])
+        elif self._resource > self._trial.budget:
+            self._trial.note_trained_to(self._resource)
 
     def should_prune(self) -> bool:
         """False: what the study stops, it has stopped in `report`. Raises TrialStopped if the trial
@@ -273,6 +271,8 @@ class ObjectiveTrial(Trial):
         """Report what the objective has returned, at the full budget. Raises TypeError or
         ValueError if it is not a number for each objective of the study, and TrialStopped if the
         trial is over."""
+        if self._resource not in (0, self._trial.budget):
+            self._trial.note_trained_to(self._resource, is_end=True)
         self._report(self._trial.budget, _values(returned, self._trial.goals))
 
     def _report(self, resource: float, values: Sequence[float]) -> None:

@@ -78,7 +78,7 @@ class AttemptEvents:
         assessment = self.searcher.assess(trial, report, self.progress.phase)
         self.log.update_value(trial, assessment.worth)
         self.progress.reported(trial)
-        if report.resource >= self.spec.budget.per_trial.total:
+        if report.resource >= self.spec.budget.per_trial.total or event.is_last:
             return
         if assessment.judgement.verdict is Verdict.CONTINUE:
             self._continue(running, trial, assessment, now)
@@ -212,6 +212,7 @@ class AttemptEvents:
         now: float,
         against: Sequence[int] = (),
     ) -> None:
+        self.progress.ended_well()
         self.log.decide(trial, DECISIONS[state], why, now, against)
         self.attempts.end(running, Outcome(state.value), now)
         self.log.move(trial, state, ended=now if state.terminal else None)

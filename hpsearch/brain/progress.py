@@ -1,5 +1,6 @@
 """The phase of a study, and the reasons for which it ends."""
 
+import re
 from collections import Counter
 
 from hpsearch.domain.facts import ErrorKind
@@ -10,22 +11,30 @@ from hpsearch.study_file.models import StudySpec
 PATIENCE = {ErrorKind.ERROR: 3, ErrorKind.LOST: 3}
 """The number of failures of one kind, and of no other, after which a study gives up."""
 PATIENCE_OTHERWISE = 10  # the same for kinds that are facts about a region of the space
+VARIES = re.compile(r"0x[0-9a-f]+|[^\s'\"]*/[^\s'\"]*|\d[\d.,e+-]*", re.IGNORECASE)
+"""The parts in which two texts of one failure differ: addresses, paths and numbers."""
 DISK_PAUSE_S = 10.0  # seconds in which nothing starts after a checkpoint could not be written
 
 
 class StudyProgress:
-    """The phase of one study, which begins in `phase`; some trial may have reported before."""
+    """The phase of one study, which begins in `phase`; some trial may have reported before, or have
+    ended otherwise than by a failure."""
 
-    def __init__(self, spec: StudySpec, phase: Phase, has_reported: bool) -> None:
+    def __init__(self, spec: StudySpec, phase: Phase, has_reported: bool, has_ended: bool) -> None:
         self.phase = phase
         self.reason: str | None = None
         """The reason why nothing starts any more; None while work may start."""
+        self.gave_up = False
         self._objective = spec.objective
         self._target = spec.budget.target
         self._total = spec.budget.per_trial.total
         self._has_reported = has_reported
+        self._has_ended = has_ended
         self._failures: Counter[ErrorKind] = Counter()
         self._latest_failure: dict[ErrorKind, str] = {}
+        self._row: tuple[ErrorKind, str] | None = None
+        """The failure of the latest trials that ended, without what varies; None after others."""
+        self._in_row = 0
         self._disk_patience_s = spec.resources.disk_patience_s
         self._disk_full_since: float | None = None
         self._disk_pause_until = 0.0
@@ -64,15 +73,29 @@ class StudyProgress:
             self.wind_down(Phase.ENDING, why)
 
     def failed(self, kind: ErrorKind, text: str) -> None:
-        """Count a failure: the study gives up if all fail like this before any has reported."""
+        """Count a failure: the study gives up if all fail like this before any has reported, or
+        fail in the same words, one after another, after they have."""
         self._failures[kind] += 1
         self._latest_failure[kind] = text
         enough = self._failures[kind] >= PATIENCE.get(kind, PATIENCE_OTHERWISE)
         if enough and len(self._failures) == 1 and not self._has_reported:
             self.wind_down(Phase.ENDING, self.failures or "")
+        same = kind, VARIES.sub("#", text)
+        self._in_row = self._in_row + 1 if same == self._row else 1
+        self._row = same
+        is_same = kind is ErrorKind.ERROR and self._in_row >= PATIENCE[kind]
+        if is_same and not self._has_ended:
+            why = f"{self._in_row} trials in a row failed the same way ({kind}): {text}"
+            self.gave_up = True
+            self.wind_down(Phase.ENDING, why)
+
+    def ended_well(self) -> None:
+        """Note that a trial is complete, or waits or ends at a rung: not all fail."""
+        self._has_ended = True
 
     def forgiven(self, kind: ErrorKind) -> None:
         """Count a failure no more: its node was the reason."""
+        self._row, self._in_row = None, 0
         self._failures[kind] -= 1
         self._failures += Counter()  # without those that are 0
 

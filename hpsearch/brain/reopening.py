@@ -6,11 +6,15 @@ code, the data or the machines, which a resume assumes to be corrected: they tak
 except where the configuration itself was the reason, and lost workers count against no trial.
 """
 
-from hpsearch.domain.facts import Role
+from collections.abc import Sequence
+
+from hpsearch.domain.facts import DecisionKind, Role
 from hpsearch.domain.history import History
 from hpsearch.domain.lifecycle import MOVES, State
-from hpsearch.domain.records import IN_FULL, StudyState, Trial
+from hpsearch.domain.records import IN_FULL, Decision, StudyState, Trial
 from hpsearch.errors import UserError
+
+MOST_NAMED = 10  # failed trials that an error names
 
 
 def reopen(history: History) -> None:
@@ -77,6 +81,40 @@ def to_finish(history: History, number: int) -> Trial:
         why = f"trial {number} of {name} repeats trial {trial.repeats}, for which nothing is asked"
         raise UserError(why, others)
     return trial
+
+
+def failed_trials(history: History, which: str) -> list[int]:
+    """The numbers of the failed trials that ``3,5`` or ``failed`` names. Raises UserError if one
+    has not failed, or it names none."""
+    name = history.study.name
+    failed = [trial.number for trial in history.trials if trial.state is State.FAILED]
+    if which == State.FAILED.value and not failed:
+        raise UserError(f"no trial of {name} has failed", "leave --retry out")
+    if which == State.FAILED.value:
+        return failed
+    words = [word.strip() for word in which.split(",")]
+    for word in words:
+        if not word.isdecimal():
+            raise UserError(f"--retry: {word!r} is not a number", "for example: --retry 3,5")
+        if int(word) not in failed:
+            some = ", ".join(map(str, failed[:MOST_NAMED])) or "none"
+            raise UserError(f"trial {word} of {name} has not failed", f"failed: {some}")
+    return [int(word) for word in words]
+
+
+def retry(history: History, numbers: Sequence[int], now: float) -> None:
+    """Let failed trials wait for a slot again; what they have spent stays charged."""
+    for number in numbers:
+        trial = history.trials[number]
+        if trial.state is not State.FAILED:
+            continue
+        why = f"asked for; it had failed ({trial.error_kind}: {trial.error_text})"
+        decision = Decision(number, DecisionKind.RETRY, why, trial.resource, [], now)
+        history.add_decision(decision)
+        trial.state = MOVES.move(trial.state, State.QUEUED)
+        trial.ended = trial.error_kind = trial.error_text = None
+        trial.forgiven = len(trial.attempts)
+        history.touch(trial)
 
 
 def _back_to(trial: Trial, gave_up: bool) -> State | None:

@@ -97,7 +97,10 @@ class Study:
         confirmation = Confirmation(spec, history, self._expect, len(first))
         phase = Phase.CONFIRMING if confirmation.is_under_way else Phase.SEARCHING
         has_reported = any(trial.reports for trial in history.trials)
-        self._progress = progress = StudyProgress(spec, phase, has_reported)
+        has_ended = any(
+            trial.state in (State.COMPLETE, State.PAUSED, State.PRUNED) for trial in history.trials
+        )
+        self._progress = progress = StudyProgress(spec, phase, has_reported, has_ended)
         self._attempts = attempts = Attempts(spec, history, spending)
         self._nodes = nodes = NodeHealth(attempts)
         self._log = log = TrialLog(history)
@@ -324,6 +327,8 @@ class Study:
             if all(trial.value is None for trial in history.trials):
                 study.state = StudyState.FAILED
                 study.reason = self._progress.failures or self.reason
+            elif self._progress.gave_up:
+                study.state = StudyState.FAILED
         history.touch_study()
 
     def _prune_waiting(self, now: float) -> None:

@@ -67,6 +67,7 @@ class Reported:
     best: str | None = None  # the whole checkpoint of the best report
     sizes: CheckpointSizes | None = None  # the size of the checkpoints on the disk, if it is known
     saved_at: float | None = None  # the resource at `checkpoint`, if not at its first report
+    is_last: bool = False  # its program ends here by itself: it waits for nothing
 
 
 @dataclass(frozen=True, slots=True)

@@ -112,6 +112,8 @@ kind of failure of a trial that failed because of its configuration."""
 
 
 MOST_ON_A_GPU = 16  # trials that share it
+FILE_CHANGES = "file_changes"
+"""The attribute of a study with the changes of its study file, each with its time."""
 SHARING = "sharing"
 """The system attribute of a study for the `GpuSharing` of each type of device."""
 

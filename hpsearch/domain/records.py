@@ -22,7 +22,7 @@ from hpsearch.domain.facts import (
     Role,
 )
 from hpsearch.domain.lifecycle import State
-from trials.contract import Finding
+from trials.contract import TRAINED_TO, Finding
 
 if TYPE_CHECKING:  # Optuna takes longer to import than most commands take to answer
     from optuna.distributions import BaseDistribution
@@ -217,6 +217,18 @@ class Trial:
             return None
         reports = self.reports.items()
         return min((at for at, report in reports if report.value == self.value), default=None)
+
+    @property
+    def last(self) -> float | None:
+        """The value of its last report; None if it has several objectives."""
+        if self.values is not None or not self.reports:
+            return None
+        return self.reports[max(self.reports)].value
+
+    @property
+    def ended_at(self) -> float:
+        """The resource that it has trained to, where its last report may not stand."""
+        return float(self.system_attrs.get(TRAINED_TO, self.resource))
 
     @property
     def trains_from(self) -> float:

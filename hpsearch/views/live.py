@@ -29,7 +29,7 @@ from hpsearch.store.reading.standing import StudyStatus, recent_decisions, study
 from hpsearch.store.store import Store
 from hpsearch.views.terminal.escapes import plain
 from hpsearch.views.terminal.status import CHANGING, MOST_DECISIONS, counted, panel
-from hpsearch.views.words import latest
+from hpsearch.views.words import latest, on_the_way
 
 if TYPE_CHECKING:
     from hpsearch.brain.study import Study
@@ -156,7 +156,7 @@ def _ended(study: Study) -> int:
 
 def _line(study: Study, trial: Trial, *, is_known: bool) -> str:
     """The line on a trial that ended or paused; its parameters only once."""
-    at = in_unit(trial.resource, study.spec.budget.per_trial.unit.value)
+    at = in_unit(trial.ended_at, study.spec.budget.per_trial.unit.value)
     line = f"trial {trial.number} {trial.state.value} at {at}: {_values(study, trial)}"
     if not is_known:
         line += f", {pairs(trial.params)}"
@@ -170,8 +170,11 @@ def _line(study: Study, trial: Trial, *, is_known: bool) -> str:
 
 def _values(study: Study, trial: Trial) -> str:
     """The values of a trial's objectives, with their names."""
-    values = [trial.value] if trial.values is None else trial.values
-    named = zip(study.spec.objectives, values, strict=False)  # one value, before the first report
+    if trial.values is None:
+        unit = study.spec.budget.per_trial.unit.value
+        value = on_the_way(trial.value, trial.seen_at, trial.last, unit)
+        return f"{study.spec.objective.metric} {value}"
+    named = zip(study.spec.objectives, trial.values, strict=True)
     return ", ".join(f"{objective.metric} {number(value)}" for objective, value in named)
 
 

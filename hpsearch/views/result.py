@@ -19,6 +19,7 @@ from hpsearch.search.ranking.no_effect import NoEffect, no_effect
 from hpsearch.search.ranking.selection import Ranked, counts, expectation, likely_range, standing
 from hpsearch.store.reading.attempts import UNKNOWN, Origins, origins
 from hpsearch.store.reading.best import COMPARED, best_trials, goals_of, waiting_trials, with_again
+from hpsearch.store.reading.own_ends import OwnEnds, own_ends
 from hpsearch.store.reading.queries import StudyHead, TrialDetail, TrialRow, default_trial, seen_at
 from hpsearch.store.reading.standing import study_status
 from hpsearch.store.reading.trust import StudyTrust, first_courses, study_trust
@@ -42,6 +43,7 @@ class StudyResult:
         trust: How far the rungs can be trusted.
         no_effect: Parameters that have made no difference, if any are known.
         origins: The code that the trials ran, and that of the best one.
+        ends: The trials that did not end at their budget; None if all did.
     """
 
     study: StudyHead
@@ -52,6 +54,7 @@ class StudyResult:
     trust: StudyTrust
     no_effect: NoEffect | None = None
     origins: Origins = UNKNOWN
+    ends: OwnEnds | None = None
 
     @property
     def best(self) -> Ranked[TrialRow] | None:
@@ -113,6 +116,7 @@ def study_result(
         trust=trust,
         no_effect=no_effect(courses, metrics, total),
         origins=origins(connection, study, ranked[0].trial.number if ranked else None),
+        ends=own_ends(connection, study),
     )
 
 

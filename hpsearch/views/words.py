@@ -16,6 +16,7 @@ from hpsearch.search.ranking.again import Again
 from hpsearch.search.ranking.selection import Candidate, Ranked, expectation, likely_range, standing
 from hpsearch.search.ranking.trust import Correlation, RungVerdict
 from hpsearch.store.reading.attempts import code_of
+from hpsearch.store.reading.own_ends import OwnEnds
 from hpsearch.store.reading.queries import TrialRow
 from hpsearch.store.reading.standing import BudgetLine, StudyStatus, StudySummary
 from hpsearch.store.reading.trust import StudyTrust
@@ -64,16 +65,25 @@ def may_change(trial: Candidate) -> bool:
     return trial.state is not State.COMPLETE or low < high
 
 
+def on_the_way(value: float | None, seen_at: float | None, last: float | None, unit: str) -> str:
+    """A value, and where its trial has shown another one since then, at which resource that was and
+    the last value: ``0.9 at 2 epochs, last 0.5``."""
+    shown, ended = number(value), number(last)
+    if seen_at is None or last is None or shown == ended:
+        return shown
+    return f"{shown} at {in_unit(seen_at, unit)}, last {ended}"
+
+
 def values(row: TrialRow) -> str:
     """A trial's value, or the values of all objectives."""
     return number(row.value) if row.values is None else ", ".join(map(number, row.values))
 
 
 def score(row: Ranked[TrialRow], *, driven: bool) -> str:
-    """The outcome of training a trial again, or where nothing tells it the best value that it has
-    shown; with its state where it is not complete. A trial that runs without a driver (`driven`) is
+    """The outcome of training a trial again, or where nothing tells it what it has shown; with its
+    state where it is not complete. A trial that runs without a driver (`driven`) is
     shown as queued, as it will be when the study is resumed."""
-    again, shown, state = row.again, number(row.value), row.trial.state
+    again, shown, state = row.again, _value(row), row.trial.state
     if again is not None and (again.runs or again.low is not None):
         shown = f"{if_again(again)} if trained again"
     if state is State.COMPLETE or row.confirmed is not None:
@@ -218,7 +228,7 @@ def how_sure(result: StudyResult) -> list[str]:
             gain(result),
             caveat(result.trust),
         ]
-    sentences.append(code(result))
+    sentences += [own_ends(result.ends), code(result)]
     return [sentence for sentence in sentences if sentence is not None]
 
 
@@ -231,8 +241,25 @@ def in_detail(result: StudyResult, status: StudyStatus) -> dict[str, str]:
         if best.trial.violation > 0:
             facts["limits"] = f"exceeded by {best.trial.violation:.1%}; no trial keeps them all"
     facts |= {"cost": _cost(status), "by device": by_device(status), "GPUs": sharing(status)}
+    facts |= {"own ends": own_ends(result.ends)}
     facts |= {"rungs": caveat(result.trust, unknown=False), "code": code(result)}
     return {name: text for name, text in facts.items() if text is not None}
+
+
+def own_ends(of: OwnEnds | None) -> str | None:
+    """``6 of 8 complete trials ended before the budget, at 90 to 95 of 100 steps``;
+    also how many went on beyond it. None if all ended at it."""
+    if of is None:
+        return None
+    parts, total = [], in_unit(of.total, of.unit)
+    if of.early:
+        at = dict.fromkeys(map(number, (of.early[0], of.early[-1])))
+        who = f"{len(of.early)} of {count(of.complete, 'complete trial')}"
+        parts.append(f"{who} ended before the budget, at {' to '.join(at)} of {total}")
+    if of.beyond:
+        hint = "in a new study, raise per_trial to the most that a trial reports"
+        parts.append(f"{count(of.beyond, 'trial')} went on beyond the budget of {total}: {hint}")
+    return "; ".join(parts)
 
 
 def code(result: StudyResult) -> str | None:
@@ -372,7 +399,9 @@ def _value(best: Ranked[TrialRow]) -> str:
     """The outcome of training it again, as the gain counts it; with the training that would show
     that value where the trial itself has shown another one."""
     if best.again is None:
-        return number(standing(best.trial))
+        value = number(standing(best.trial))
+        is_end = best.trial.state is State.COMPLETE and value != number(best.value)
+        return f"{value} at the end" if is_end else value
     value = number(best.again.mean)
     if best.again.runs or value == number(best.value):
         return value

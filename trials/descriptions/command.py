@@ -47,7 +47,8 @@ _FIELDS = (
     Field(
         "ends_early",
         (bool,),
-        "whether the program may end before its budget, as with early stopping; false if missing",
+        "whether a program that ends with exit code 0 before its budget, as with early stopping, "
+        "is complete at its last report; true if missing",
     ),
     Field(
         "resumes",

@@ -15,6 +15,14 @@ LETTERS = 100
 """Letters of a value that a message repeats."""
 LONGEST_NAME = 500
 """Letters of a metric's name."""
+LENGTHS = frozenset(
+    (
+        *("epochs", "num_epochs", "n_epochs", "max_epochs", "num_train_epochs", "n_estimators"),
+        *("num_boost_round", "num_iterations", "n_iter", "max_iter", "max_steps"),
+        "total_timesteps",
+    )
+)
+"""Names under which programs say how long they train."""
 MOST_RESOURCE = 2.0**53
 """The largest resource: above it a float cannot tell a number from the next one."""
 

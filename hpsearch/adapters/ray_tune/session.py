@@ -110,8 +110,6 @@ class Session:
             with self.saving() as folder:
                 _copy(checkpoint, folder)
         self.hand_over(metrics)
-        if metrics.get("done"):
-            raise Ended
 
     @contextmanager
     def saving(self) -> Iterator[Path]:
@@ -123,10 +121,11 @@ class Session:
             yield folder
 
     def hand_over(self, metrics: Mapping[str, Any]) -> None:
-        """Report the next iteration, and wait for the go-ahead."""
+        """Report the next iteration, and wait for the go-ahead. Raises Ended if it is the last."""
         self.iteration += 1
-        self.trial.report(self.iteration, numbers_in(metrics))
-        if self.iteration >= self.trial.budget:
+        is_done = bool(metrics.get("done"))
+        self.trial.report(self.iteration, numbers_in(metrics), is_last=is_done)
+        if is_done or self.iteration >= self.trial.budget:
             raise Ended  # as Ray Tune's own stop conditions do
 
 

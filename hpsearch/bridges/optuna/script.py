@@ -23,6 +23,7 @@ from optuna.study import MaxTrialsCallback
 from optuna.trial import TrialState
 
 from hpsearch.bridges.draft import USUAL_TRIALS, StudyDraft
+from hpsearch.bridges.optuna.length import stated_length
 from hpsearch.bridges.optuna.storages import objectives_of
 from hpsearch.domain.numbers import duration
 from hpsearch.errors import UserError
@@ -33,11 +34,15 @@ from hpsearch.study_file import methods
 from hpsearch.study_file.text import text_of
 from trials.contract import TaskError
 from trials.foreign import in_words, plain
+from trials.running.reported import LENGTHS
 from trials.tasks.function.function_task import SCRIPT, file_of
 
 LIMIT_S = 120.0  # seconds that the one trial may take
 REPORTING = (".report(", "Callback", "integration")
 """In a script whose objective may report on the way."""
+ROOM = 4
+"""The factor by which the budget exceeds the steps of the first trial, where nothing says how many
+another one reports."""
 UNNAMED = "no-name-"  # begins the names that Optuna gives to studies without one
 
 
@@ -50,12 +55,14 @@ class FirstTrial:
         may_prune: It has asked whether it should be pruned.
         whole: Its whole numbers: their values, and the largest that they can have.
         error: The error that it ended with, if any.
+        stated: The most steps that a trial can report, as the script says it; None if it does not.
     """
 
     steps: list[int]
     may_prune: bool
     whole: dict[str, tuple[int, int]]
     error: str | None
+    stated: int | None = None
 
 
 def words_of(source: str) -> list[str] | None:
@@ -131,8 +138,9 @@ def _kind(file: Path, folder: Path) -> str:
 
 def _fit(draft: StudyDraft, tried: FirstTrial) -> None:
     remark, search = draft.remarks.append, draft.sections["search"]
-    draft.sections["budget"]["per_trial"] = {"steps": _length(tried, remark)}
     pruner = search.get("pruner")
+    length = _length(tried, _warm_up(pruner), remark)
+    draft.sections["budget"]["per_trial"] = {"steps": length}
     if not tried.steps:
         search.pop("pruner", None)
     elif not tried.may_prune or tried.steps != sorted(tried.steps):
@@ -153,17 +161,32 @@ def _shift(pruner: Any) -> None:
         _shift(pruner.get("wrapped_pruner"))
 
 
-def _length(tried: FirstTrial, remark: Callable[[str], None]) -> int:
+def _warm_up(pruner: Any) -> int:
+    """The most steps that a pruner waits for."""
+    if not isinstance(pruner, dict):
+        return 0
+    return max(pruner.get("n_warmup_steps") or 0, _warm_up(pruner.get("wrapped_pruner")))
+
+
+def _length(tried: FirstTrial, warm_up: int, remark: Callable[[str], None]) -> int:
     if tried.error is not None:
         remark(f"the first trial fails: {tried.error}")
     length = max(tried.steps, default=0) + (min(tried.steps, default=1) == 0)
     for name, (value, largest) in tried.whole.items():
-        if value == length and largest > length > 1:
-            length = largest
+        is_length = value == length or (name in LENGTHS and value >= length)
+        if is_length and largest >= length > 1:
             remark(f"a trial reports as many steps as {name} says, {largest} at most")
-    if length:
-        remark(f"a trial is ended at step {length}: raise per_trial where some report more steps")
-    return max(1, length)
+            return largest
+    if tried.stated is not None and tried.stated >= length > 0:
+        remark(f"a trial reports {tried.stated} steps at most, as the script says")
+        return tried.stated
+    if not length:
+        return 1
+    room = max(ROOM * length, 2 * warm_up)
+    what = f"nothing says how many steps a trial reports: the first one ended at {length}"
+    how = f"{room} leave room, and one that reports more trains on to its own end, and says so"
+    remark(f"{what}; {how}")
+    return room
 
 
 _stated: dict[int, tuple[Any, dict[str, Any]]] = {}
@@ -191,7 +214,7 @@ def _serve(pipe: Connection, words: list[str], kind: str, name: str | None) -> N
     _Script(recorder, draft).carry_over(kind)
     pipe.send(draft)
     sys.modules[SCRIPT] = search.module
-    pipe.send(_tried(search))
+    pipe.send(_tried(search, file, recorder.arguments))
 
 
 def _remember(method: type[Any]) -> None:
@@ -327,7 +350,7 @@ class _Asked(NopPruner):
         return False
 
 
-def _tried(search: Any) -> FirstTrial:
+def _tried(search: Any, file: Path, arguments: Mapping[str, Any]) -> FirstTrial:
     study: optuna.Study = search.study
     study.pruner = pruner = _Asked()
     trial = study.ask()
@@ -343,4 +366,7 @@ def _tried(search: Any) -> FirstTrial:
     for name, value in frozen.params.items():
         if isinstance(value, int):
             whole[name] = value, getattr(frozen.distributions[name], "high", value)
-    return FirstTrial(list(frozen.intermediate_values), pruner.is_asked, whole, error)
+    steps = list(frozen.intermediate_values)
+    known = {**vars(search.module), **arguments}
+    stated = stated_length(file.read_text(encoding="utf-8"), known, min(steps, default=1))
+    return FirstTrial(steps, pruner.is_asked, whole, error, stated)

@@ -117,6 +117,18 @@ def resume(
             "on for it alone.",
         ),
     ] = None,
+    source: Annotated[
+        Path | None,
+        Option(
+            "--from",
+            metavar="FILE",
+            help="The study file with changes of how trials are read and run, not of the search.",
+        ),
+    ] = None,
+    retry: Annotated[
+        str | None,
+        Option(metavar="NUMBERS|failed", help="Failed trials to run again, such as 3,5, or all."),
+    ] = None,
 ) -> None:
     """Continue a study that was interrupted, or give one more budget, running or finished."""
 

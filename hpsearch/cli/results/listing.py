@@ -143,7 +143,7 @@ def print_trials(name: str | None, selection: Selection, format: Format, storage
             return
         is_empty = True
         for some in rows.parts():
-            show(tables.trials(some, terminal_width()))
+            show(tables.trials(some, study.metric, terminal_width()))
             is_empty = False
     if is_empty and selection.where:
         note(f"--where selects no trials of {study.name}")

@@ -1,11 +1,13 @@
 """`hpsearch run` and `hpsearch resume`: drive a study in this process until it ends."""
 
-from collections.abc import Callable
+import shlex
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack, closing
 from functools import partial
 from pathlib import Path
 
 from hpsearch.adapters import loading
+from hpsearch.brain.reopening import failed_trials
 from hpsearch.cli.options import BudgetLimits, RunOptions, refuse_priority, worker_count
 from hpsearch.cli.output import command, log_as_notes, note, submitted_by
 from hpsearch.cli.results.best import print_result
@@ -33,6 +35,7 @@ from hpsearch.store.connecting.url import parse_url, refuse_in_memory
 from hpsearch.store.reading.queries import find_study
 from hpsearch.store.store import Store
 from hpsearch.store.study_texts import content_of
+from hpsearch.study_file.changes import changes_between
 from hpsearch.study_file.models import Resources, StudySpec
 from hpsearch.study_file.reading import advice, load, origin_of
 from hpsearch.study_file.text import configurations, with_budget
@@ -65,7 +68,7 @@ def run_study(study: Path, options: RunOptions, *, resume: bool = False) -> None
             is_stored = spec.study in store.study_names()
     refuse_queued(seen_in(options.storage, spec.study))
     if is_stored:
-        note(f"study {spec.study} goes on as it was created, whatever {study.name} says now")
+        note(f"study {spec.study} goes on as it is on record, whatever {study.name} says now")
         resume_study(spec.study, options, BudgetLimits(), base=spec.base)
         return
     refuse_asked(spec)
@@ -77,11 +80,7 @@ def run_study(study: Path, options: RunOptions, *, resume: bool = False) -> None
     with closing(Store.open(options.storage)) as store:
         if spec.study in store.study_names():
             refuse_if_held(store, spec.study)
-            raise StudyExists(
-                f"study {spec.study} is already in {store.display_url}",
-                f"continue it with: hpsearch resume {spec.study} "
-                "- or give the new study another name",
-            )
+            raise _exists(store, spec, study)
         store.refuse_read_only()
         earlier = earlier_studies(store, spec)
         resources = _resources(options, spec)
@@ -90,18 +89,36 @@ def run_study(study: Path, options: RunOptions, *, resume: bool = False) -> None
         _drive(store, study_run, take_up, options, len(known_good))
 
 
+def _exists(store: Store, spec: StudySpec, file: Path) -> StudyExists:
+    """The refusal of a new study under a name that is taken, with the command that goes on."""
+    what = f"study {spec.study} is already in {store.display_url}"
+    changes = changes_between(spec_of(store.find_study(spec.study)), spec)
+    resume = command(f"resume {shlex.quote(spec.study)}")
+    if changes.refused:
+        differs = ", ".join(changes.refused)
+        hint = f"give the new study another name, as {differs} differs - or continue the old one"
+        return StudyExists(what, f"{hint}: {resume}")
+    if changes.allowed:
+        what += f", with another {', '.join(changes.allowed)}"
+        resume += f" --from {shlex.quote(str(file))}"
+    return StudyExists(what, f"continue it with: {resume} - or give the new study another name")
+
+
 def resume_study(
     name: str,
     options: RunOptions,
     limits: BudgetLimits,
     base: Path | None = None,
     finish: int | None = None,
+    source: Path | None = None,
+    retry: str | None = None,
 ) -> None:
     """Continue an interrupted study from the database alone, or a finished one with more budget.
 
     The limits replace those of the study file. A study that runs elsewhere goes on there, with more
     budget. `base` is the folder of its data and modules from now on; None for the one on record.
-    The trial `finish` is trained to its end.
+    The trial `finish` is trained to its end. `source` is a study file with other settings of how
+    trials are read and run. The failed trials `retry` run again.
     """
     worker_count(options.workers)
     refuse_priority(options.priority)
@@ -109,6 +126,7 @@ def resume_study(
     budget = limits.given
     with closing(Store.open(options.storage, create=False)) as store:
         only_raises = budget and finish is None and options.changes_nothing_else
+        only_raises = only_raises and source is None and retry is None
         if only_raises and _runs_elsewhere(store, name):
             raise_budget(store, name, budget)
             return
@@ -118,7 +136,15 @@ def resume_study(
         study = history.study
         submitted_by(command_of(study.base, name, options.storage))
         _refuse_imported(study)
+        changes: Mapping[str, str] = {}
+        if source is not None:
+            found = changes_between(spec_of(study), load(source, inspect=loading.inspect))
+            found.refuse(name)
+            study.spec, changes = found.text, found.allowed
+            for key, text in changes.items():
+                note(f"{key} {text}")
         study.spec = with_budget(study.spec, budget)
+        again = () if retry is None else failed_trials(history, retry)
         if base is not None:
             study.base = str(base.absolute())
         spec = spec_of(study)
@@ -128,13 +154,15 @@ def resume_study(
         home = folder_of(spec, study, options.checkpoints)
         if finish is not None:
             _note_finish(spec, history, finish)
-        elif study.state is StudyState.FINISHED and not budget and not known_good:
+        elif study.state is StudyState.FINISHED and not (budget or known_good or again or changes):
             note(f"study {name} has already ended: {study.reason}")
             note(f"to continue it, raise a limit: hpsearch resume {name} --trials N")
             return
         resources, trackers = _resources(options, spec), _installed(spec)
         address = options.address
-        study_run = on_ray.StudyRun(spec, home, resources, address, known_good, trackers, finish)
+        study_run = on_ray.StudyRun(
+            spec, home, resources, address, known_good, trackers, finish, again, changes
+        )
         further = len(study.enqueued) + len(known_good)
         drawn = sum(trial.role in (Role.SEARCH, Role.PROPOSED) for trial in history.trials)
         _drive(store, study_run, lambda: history, options, further, drawn)

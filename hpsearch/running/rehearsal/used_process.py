@@ -13,7 +13,7 @@ from trials.descriptions.builtin import stays_warm
 REMEDY = (
     "set in the function what it keeps in variables of modules, or write under task: warm: false"
 )
-Start = Callable[..., tuple[Tried, list[str]]]  # `first_trial.start` of a study on a device
+Start = Callable[..., tuple[Tried, list[bytes]]]  # `first_trial.start` of a study on a device
 
 
 def keeps_its_process(task: Mapping[str, Any]) -> bool:
@@ -35,7 +35,7 @@ def remarks_on_process(
         other: The parameters of the trial before.
         first: The trial with `params` in a new process, up to its first report.
     """
-    ((at, metrics),) = first.reports.items()
+    at, metrics = next(iter(first.reports.items()))
     used, _ = start(params, before=other)
     if isinstance(used.news, ev.Failed):
         what = f"after another trial in the same process, it fails: {used.news.text}"

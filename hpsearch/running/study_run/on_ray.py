@@ -1,12 +1,14 @@
 """The run of a study on Ray: its cluster, its executor, its driver, and its trackers."""
 
 import logging
+import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
-from hpsearch.brain.reopening import to_finish, train_in_full
+from hpsearch.brain.reopening import retry, to_finish, train_in_full
+from hpsearch.domain.facts import FILE_CHANGES
 from hpsearch.domain.history import History
 from hpsearch.domain.lifecycle import State
 from hpsearch.domain.records import Environment, StudyRecord
@@ -41,6 +43,8 @@ class StudyRun:
     enqueue: Sequence[Mapping[str, Any]] = ()  # configurations to try next
     trackers: Sequence[NamedTracker] = ()  # their packages are installed
     finish: int | None = None  # a trial to train to its end
+    retry: Sequence[int] = ()  # failed trials to run again
+    changes: Mapping[str, str] = field(default_factory=dict)  # of its study file, by key
 
 
 def drive(
@@ -103,6 +107,13 @@ def settle_in(
     move_in(store, history, run.home, lease)
     history.study.spec = run.spec.text  # it may have another budget now
     history.study.enqueued += map(dict, run.enqueue)
+    now = time.time()
+    if run.changes:
+        record, made = history.study, {"at": now, "changes": dict(run.changes)}
+        before = record.system_attrs.get(FILE_CHANGES, [])
+        record.system_attrs = {**record.system_attrs, FILE_CHANGES: [*before, made]}
+        history.touch_study()
+    retry(history, run.retry, now)
     _forget_asked(history)
     if run.finish is not None:
         train_in_full(history, run.finish, has_checkpoint=can_continue(history, run.finish))

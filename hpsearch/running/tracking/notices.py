@@ -30,6 +30,7 @@ from urllib.parse import unquote, urlsplit, urlunsplit
 from hpsearch.brain.requests import was_asked_to_stop
 from hpsearch.brain.study import Study
 from hpsearch.domain.history import Changes
+from hpsearch.domain.numbers import in_unit
 from hpsearch.domain.records import Outcome, StudyRecord, StudyState, Trial
 from hpsearch.errors import HpsearchError, UserError
 from hpsearch.running.tracking.secrets import without_secrets
@@ -151,6 +152,8 @@ class Notices:
             "trial": best.number,
             "metric": spec.objective.metric,
             "value": best.value,
+            "seen_at": best.seen_at,
+            "last": best.last,
             "resource": best.resource,
             "unit": spec.budget.per_trial.unit.value,
             "params": best.params,
@@ -168,6 +171,9 @@ class Notices:
             return ""
         params = " ".join(f"{name}={_short(value)}" for name, value in best.params.items())
         value = f"{self._study.spec.objective.metric} {_short(best.value)}"
+        if best.last is not None and _short(best.last) != _short(best.value):
+            at = in_unit(best.seen_at or 0.0, self._study.spec.budget.per_trial.unit.value)
+            value += f" at {at}, last {_short(best.last)}"
         return f" - trial {best.number}: {value}, {params}"
 
     def _best_now(self) -> Trial | None:

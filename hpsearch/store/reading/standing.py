@@ -18,6 +18,7 @@ from hpsearch.store.contents import columns_of
 from hpsearch.store.reading.attempts import idle_seconds
 from hpsearch.store.reading.best import best_of_each, best_trials
 from hpsearch.store.reading.names import WITH_LATEST, latest
+from hpsearch.store.reading.own_ends import OwnEnds, own_ends
 from hpsearch.store.reading.queries import StudyHead, TrialRow, study_heads, study_requests
 from hpsearch.store.reading.trust import spec_of
 from hpsearch.store.schema import (
@@ -152,6 +153,7 @@ class StudyStatus:
     devices: Sequence[DeviceLine] = ()
     sharing: Mapping[str, GpuSharing] = field(default_factory=dict)
     """For each type of GPU that trials share, how many do."""
+    ends: OwnEnds | None = None  # of trials that did not end at their budget
 
     def idle_share(self, now: float) -> float | None:
         """The share of their time for which the slots of its driver waited; None without one."""
@@ -215,6 +217,7 @@ def study_status(
         aside=recent_decisions(connection, study, {DecisionKind.ASIDE}, 1) if study.driver else (),
         devices=_devices(connection, study),
         sharing=sharing_of(connection, study.id),
+        ends=own_ends(connection, study),
     )
 
 

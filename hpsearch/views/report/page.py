@@ -279,15 +279,23 @@ def _listed(data: ReportData, names: Sequence[str], caption: str) -> PageTable:
     ranked, goals = data.ranked[:MOST_FRONT], data.history.goals
     named = names[:MOST_PARAMETERS]
     is_known = any(each.again and (each.again.low, each.again.runs) != (None, 0) for each in ranked)
-    heads: list[str] = ["trial", "state", *(foreign_name(goal.metric) for goal in goals)]
+    lasts = [each.trial.metrics.get(goals[0].metric) for each in ranked]
+    has_last = len(goals) == 1 and list(map(number, lasts)) != [
+        number(each.value) for each in ranked
+    ]
+    shown_as = ["value"] if len(goals) == 1 else [foreign_name(goal.metric) for goal in goals]
+    heads: list[str] = ["trial", "state", *shown_as]
+    heads += ["seen at", "last"] * has_last
     heads += ["if trained again (90%)"] * is_known
     heads += ["compute time", *map(foreign_name, named)]
     rows = []
-    for each in ranked:
+    for each, last in zip(ranked, lasts, strict=True):
         trial = each.trial
         mark = " =" if each.tied and len(goals) == 1 else " ?" * each.unknown
         shown = [each.value] if trial.values is None else trial.values
         cells = [f"{trial.number}{mark}", trial.state.value, *map(number, shown)]
+        if has_last:
+            cells += [number(data.result.seen_at.get(trial.number)), number(last)]
         if is_known:
             cells.append(words.if_again(each.again))
         cells.append(duration(trial.gpu_seconds))

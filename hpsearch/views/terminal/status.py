@@ -93,6 +93,8 @@ def study_facts(of: StudyStatus, now: float) -> dict[str, str]:
         facts[LABELS[limit.name]] = _spent(limit)
     if of.reserved_gpu_seconds:
         facts["compute time"] += f" (and {duration(of.reserved_gpu_seconds)} reserved)"
+    if ends := words.own_ends(of.ends):
+        facts["own ends"] = ends
     if devices := words.by_device(of):
         facts["by device"] = devices
     if shared := words.sharing(of):

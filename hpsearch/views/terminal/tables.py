@@ -132,6 +132,10 @@ def best(
     """
     is_known = any(row.again is not None and row.again.low is not None for row in ranked)
     is_known |= any(row.confirmed is not None for row in ranked)
+    places = seen_at or {}
+    is_known |= any(
+        places.get(row.trial.number, row.trial.resource) != row.trial.resource for row in ranked
+    )
     heads: list[Head] = [("trial", NUMERIC), "state", *((name, NUMERIC) for name in objectives)]
     if is_known:
         heads += [("seen at", NUMERIC), "if trained again (90%)"]
@@ -142,7 +146,7 @@ def best(
         shown = [row.value] if trial.values is None else trial.values
         cells: list[str | Text] = [str(trial.number), state(trial.state), *map(number, shown)]
         if is_known:
-            cells += [number((seen_at or {}).get(trial.number)), if_again(row.again)]
+            cells += [number(places.get(trial.number)), if_again(row.again)]
         mark = Text("=" if row.tied else "?" * row.unknown)
         cells.append(Text("over limit", style="red") if trial.violation > 0 else mark)
         cells += [number(trial.resource), duration(trial.gpu_seconds)]
@@ -150,22 +154,29 @@ def best(
     return with_named(heads, rows, width, title)
 
 
-def trials(listed: Sequence[TrialRow], width: Width) -> Table:
-    """Trials, one a line."""
+def trials(listed: Sequence[TrialRow], metric: str, width: Width) -> Table:
+    """Trials, one a line: the value of each, the best on its way, and where another one is its last
+    value of `metric`, that too."""
+    lasts = [row.value if row.values else row.metrics.get(metric, row.value) for row in listed]
     is_expected = any(expectation(row) is not None for row in listed)
     heads: list[Head] = [("trial", NUMERIC), "state", ("value", NUMERIC)]
+    has_last = [number(last) for last in lasts] != [number(row.value) for row in listed]
+    if has_last:
+        heads.append(("last", NUMERIC))
     if is_expected:
         heads.append("expected end (90%)")
     heads += [("resource", NUMERIC), ("compute time", NUMERIC)]
     separator = ": " if width is None else "\n"
     rows = []
-    for row in listed:
+    for row, last in zip(listed, lasts, strict=True):
         standing = state(row.state)
         for remark in (row.error_kind, "over limit" if row.violation > 0 else None):
             standing.append(f"{separator}{remark}" if remark else "")
         cells: list[str | Text] = [str(row.number), standing, values(row)]
+        if has_last:
+            cells.append(number(last))
         if is_expected:
             cells.append(expected(row))
-        cells += [number(row.resource), duration(row.gpu_seconds)]
+        cells += [number(row.ended_at), duration(row.gpu_seconds)]
         rows.append((cells, row.params))
     return with_named(heads, rows, width)

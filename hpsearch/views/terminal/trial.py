@@ -58,11 +58,13 @@ def _trial_facts(detail: TrialDetail, disk: int | None) -> dict[str, str]:
         "trial": f"{row.number}, {row.state.value}{role}",
         "value": values(row) + _seen_at(detail) + over,
     }
+    if facts["value"] != values(row) + over and detail.reports:
+        facts["last"] = number(detail.reports[-1]["value"])
     if expectation(row) is not None:
         facts["if trained again"] = f"{expected(row)} (90%)"
     cost = "" if row.cost is None else f", cost {number(row.cost)}"
     facts |= {
-        "resource": number(row.resource),
+        "resource": number(row.ended_at),
         "seed": str(row.seed),
         "compute time": duration(row.gpu_seconds) + cost,
         "started": moment(row.started),
@@ -85,7 +87,7 @@ def _seen_at(detail: TrialDetail) -> str:
     levels = [each["resource"] for each in detail.reports if each["value"] == row.value]
     if not levels or min(levels) == row.resource:
         return ""
-    return f" at {number(min(levels))}"
+    return f" at {number(min(levels))}, the best on the way"
 
 
 def _checkpoint(detail: TrialDetail, disk: int | None) -> str:

@@ -230,11 +230,14 @@ def test_mistakes_of_an_objective_fail_its_trial(rest, kind, says, tmp_path):
     assert says in str(trial.error_text)
 
 
-def test_a_loop_longer_than_the_budget_ends_at_the_budget(tmp_path):
-    trial = one(tmp_path, "for step in range(99):\n    trial.report(step, step)\nreturn -1")
+@pytest.mark.parametrize(("steps", "named"), [(99, ["beyond_budget"]), (4, []), (2, [])])
+def test_a_loop_ends_where_it_does_and_says_where_that_is_not_the_budget(tmp_path, steps, named):
+    loop = f"for step in range({steps}):\n    trial.report(step, step)\nreturn -1"
+    trial = one(tmp_path, loop)
     assert trial.state is State.COMPLETE
-    assert [report.value for report in trial.reports.values()] == [0.0, 1.0, 2.0, 3.0]
-    assert trial.value == 3.0
+    assert trial.value == -1.0
+    assert (trial.ended_at, trial.last) == (steps, -1.0)
+    assert [finding.name for finding in trial.findings] == named
 
 
 def test_several_values_are_several_objectives(tmp_path):

@@ -7,13 +7,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hpsearch.brain.reopening import reopen
+from hpsearch.brain.reopening import failed_trials, reopen, retry
 from hpsearch.brain.study import Study
 from hpsearch.brain.trial_log import lacking
 from hpsearch.domain import events as ev
 from hpsearch.domain.facts import ErrorKind, Role
 from hpsearch.domain.lifecycle import State
 from hpsearch.domain.records import Outcome, StudyState
+from hpsearch.errors import UserError
 from support.studies.small import (
     PLAIN,
     Simulation,
@@ -307,6 +308,43 @@ def test_a_study_whose_trials_all_fail_the_same_way_stops_early_and_says_so():
         study.history.study.reason or ""
     )
     assert len(study.history.trials) == 3
+
+
+def test_trials_that_fail_in_the_same_words_after_their_reports_end_the_study():
+    study = brain(spec_with(**NO_PRUNING))
+    begun(study)
+    for number in range(3):
+        study.on_event(report(ev.Stop(number, 1), 2.0 + number / 10), 1.0)
+        text = f"OSError: /tmp/run-{number}/a.bin, at {hex(255 + number)}, line {number}"
+        study.on_event(ev.Failed(number, 1, ErrorKind.ERROR, text), 1.0)
+        study.on_tick(1.0)
+    assert study.finished
+    study.close(2.0)
+    assert study.history.study.state is StudyState.FAILED
+    assert "3 trials in a row failed the same way (error)" in (study.history.study.reason or "")
+
+
+def test_a_report_that_says_it_is_the_last_does_not_pause_its_trial():
+    study = brain(spec_with())
+    (launch,) = begun(study)
+    assert study.on_event(report(launch, 1.0, is_last=True), 5.0) == []
+    study.on_event(ev.Finished(0, 1, "the function returned"), 6.0)
+    assert study.history.trials[0].state is State.COMPLETE
+
+
+def test_failed_trials_run_again_under_their_number_and_stay_charged():
+    study = brain(spec_with())
+    begun(study)
+    study.on_event(ev.Failed(0, 1, ErrorKind.ERROR, "no file"), 5.0)
+    history = study.history
+    (trial,) = history.trials[:1]
+    spent = trial.gpu_seconds
+    assert failed_trials(history, "failed") == failed_trials(history, "0") == [0]
+    with pytest.raises(UserError, match=r"trial 7 of .* has not failed"):
+        failed_trials(history, "0, 7")
+    retry(history, [0], 6.0)
+    assert (trial.state, trial.error_kind, trial.gpu_seconds) == (State.QUEUED, None, spent)
+    assert spent > 0
 
 
 def test_failures_after_a_success_do_not_stop_the_study():

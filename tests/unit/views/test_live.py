@@ -10,7 +10,7 @@ from rich.console import Console
 from hpsearch.brain.reopening import reopen, train_in_full
 from hpsearch.domain.facts import ErrorKind
 from hpsearch.domain.lifecycle import State
-from hpsearch.domain.numbers import number
+from hpsearch.domain.numbers import in_unit, number
 from hpsearch.views.live import LiveView, _budget, _line, _progress
 from support.studies.small import Bowl, Simulation, spec_with
 from support.studies.two_kinds import on_two_kinds
@@ -47,6 +47,17 @@ def test_a_complete_trial_whose_code_failed_after_its_last_report_says_so():
     trial.attempts[-1].note = "ValueError: no test rows"
     told = _line(simulation.study, trial, is_known=True)
     assert told.endswith(" (after its last report: ValueError: no test rows)")
+
+
+def test_a_value_that_was_shown_on_the_way_says_where_and_what_came_last():
+    simulation = Simulation(spec_with())
+    simulation.run()
+    trial = next(each for each in simulation.history.trials if each.state is State.COMPLETE)
+    first = min(trial.reports)
+    trial.value = trial.reports[first].value
+    last = number(trial.reports[max(trial.reports)].value)
+    told = _line(simulation.study, trial, is_known=True)
+    assert f"loss {number(trial.value)} at {in_unit(first, 'epochs')}, last {last}" in told
 
 
 def test_the_start_of_a_long_error_is_told_on_one_line():

@@ -8,7 +8,7 @@ import math
 from collections.abc import Callable, Sequence
 from statistics import fmean
 
-from trials.contract import Finding, Severity
+from trials.contract import Budget, Finding, Severity
 from trials.loop.telemetry.history import Losses, RunHistory
 
 Check = Callable[[RunHistory], str | None]
@@ -42,6 +42,14 @@ def diagnose(history: RunHistory, checks: Sequence[Check] | None = None) -> tupl
             found.append(Finding(check.__name__, evidence, SEVERITY[check]))
     found.sort(key=lambda finding: _MOST_SEVERE_FIRST.index(finding.severity))
     return tuple(found)
+
+
+def beyond_budget(resource: float, budget: Budget) -> Finding:
+    """The finding on a run that trained to a resource beyond its budget, where nothing counts but
+    its result."""
+    what = f"it went on to {resource:g}, beyond its budget of {budget.total:g} {budget.unit.value}"
+    hint = "in a new study, raise per_trial to the most that a trial reports"
+    return Finding("beyond_budget", f"{what}: {hint}", Severity.WARNING)
 
 
 def divergence(history: RunHistory) -> str | None:

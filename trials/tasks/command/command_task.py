@@ -44,7 +44,7 @@ class CommandTask:
             reports=task.get("reports"),
             patterns=tuple(map(report_pattern.ReportPattern, report_pattern.texts_of(task))),
             resource=task.get("resource", report_pattern.RESOURCE),
-            ends_early=task.get("ends_early", False),
+            ends_early=task.get("ends_early", True),
             resumes=task.get("resumes", "library" not in task),
             config=task.get("config", {}) if "library" in task else None,
         )

@@ -18,6 +18,7 @@ from trials.contract import Finding, ProgramFailed, Report, Setup, Severity
 from trials.descriptions.command import GRACE_S
 from trials.descriptions.command_line import BUDGET, FOLDER, PARAMS, RESUME, SEED, CommandLine
 from trials.descriptions.report_pattern import ReportPattern
+from trials.loop.telemetry.findings import beyond_budget
 from trials.running.exit_codes import NOT_STARTED, exit_text
 from trials.running.reported import Stopwatch
 from trials.settings import in_full
@@ -47,7 +48,7 @@ class Command:
         reports: The file of the attempt's folder with the reports; None for standard output.
         patterns: The patterns of reports; empty if they are lines of JSON, or rows of CSV.
         resource: The key of a report with its resource.
-        ends_early: Whether it may end before its budget.
+        ends_early: Whether it may end before its budget: with exit code 0 it is complete then.
         resumes: Whether it continues from the files of its folder.
         config: For the script of a W&B sweep: constants of its config; None for other programs.
     """
@@ -99,6 +100,8 @@ class CommandRun:
         self._is_suspended = self._is_over = False
         self._is_at_report = False
         """The run was not iterated since its last report."""
+        self._beyond: float | None = None
+        """The resource of a report after the one at the full budget."""
         self._end_by: float | None = None
         self._began_again_at: float | None = None
 
@@ -190,6 +193,7 @@ class CommandRun:
             self._known = resource
             self._reports.append(report)
         else:
+            self._beyond = resource
             self._end_by = time.monotonic()
 
     def _hand_over(self, report: ReportLine) -> Report:
@@ -223,7 +227,9 @@ class CommandRun:
             if code != 0 and not was_ended:
                 why += f", and then the command ended with {exit_text(code)}"
         elif self._command.ends_early and code == 0 and self._reached > 0:
-            why = "the command ended"
+            unit = self._setup.budget.unit.value
+            where = f"{in_full(self._reached)} of {in_full(self._total)} {unit}"
+            why = f"the command ended by itself at {where}"
         else:
             raise self._failure(program, code)
         self._folder.save(self._progress(), self._metrics)
@@ -251,7 +257,7 @@ class CommandRun:
 
     def _advice(self) -> str:
         if self._reached > 0:
-            return "if it may stop early, add ends_early: true to the task"
+            return "it may end there without ends_early: false in the task"
         if self._command.patterns:
             return "no line of it matches the task's report"
         example = f'{{"{self._command.resource}": 1, "accuracy": 0.8}}'
@@ -363,6 +369,8 @@ class CommandRun:
 
     def findings(self) -> tuple[Finding, ...]:
         found = self._folder.history.findings()
+        if self._beyond is not None:
+            found = (beyond_budget(self._beyond, self._setup.budget), *found)
         if self._began_again_at is None:
             return found
         what = f"reported {in_full(self._began_again_at)} first, though its trial was further"

@@ -193,7 +193,7 @@ def _ended(
             error = None
     elif isinstance(error, TrialStopped) and may_stop:
         error = None
-    finished = "budget used" if call.is_trained else "the function returned"
+    finished = call.how_it_ended
     if error is None:
         try:
             _hand_over_returned(line, call, trial, returned)

@@ -11,7 +11,13 @@ from typing import Any
 
 from trials.checkpoints.checkpoints import Checkpoints
 from trials.contract import Finding, Setup
-from trials.loop.telemetry.findings import diagnose, divergence, overfitting, plateau
+from trials.loop.telemetry.findings import (
+    beyond_budget,
+    diagnose,
+    divergence,
+    overfitting,
+    plateau,
+)
 from trials.loop.telemetry.history import Trace
 
 TRAIN_LOSS = "train_loss"
@@ -20,12 +26,18 @@ VALIDATION_LOSSES = ("loss", "validation_loss", "val_loss", "eval_loss")
 
 
 class ReportHistory:
-    """The reports of all attempts of a trial, continued from the state in a checkpoint, if any."""
+    """The reports of all attempts of a trial, continued from the state in a checkpoint, if any.
+
+    Attributes:
+        trained_to: The resource that it has trained to, where that is not its last report's.
+    """
 
     def __init__(
         self, setup: Setup, checkpoints: Checkpoints, state: Mapping[str, Any] | None
     ) -> None:
         self._goal, self._checkpoints = setup.goal, checkpoints
+        self._budget = setup.budget
+        self.trained_to: float | None = None
         self._trace = Trace()
         self._count, self._elapsed = 0, 0.0
         self._always: frozenset[str] = frozenset({TRAIN_LOSS, *VALIDATION_LOSSES})
@@ -71,7 +83,10 @@ class ReportHistory:
                 checks.append(overfitting)
         if measured:
             checks.append(plateau)
-        return diagnose(history, checks)
+        found = diagnose(history, checks)
+        if self.trained_to is not None and self.trained_to > self._budget.total:
+            return (beyond_budget(self.trained_to, self._budget), *found)
+        return found
 
     def state_dict(self) -> dict[str, Any]:
         """Plain values, for a checkpoint, without the report that follows it."""

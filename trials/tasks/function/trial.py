@@ -11,9 +11,10 @@ from trials.checkpoints.continuing import opened_on_ranks
 from trials.checkpoints.disk import drafts
 from trials.checkpoints.folders import is_url
 from trials.checkpoints.manifests import Label
-from trials.contract import Goal, Item, Note, Question, Report, Setup, TrialStopped
+from trials.contract import TRAINED_TO, Goal, Item, Note, Question, Report, Setup, TrialStopped
 from trials.foreign import plain
 from trials.running.reported import (
+    LENGTHS,
     Stopwatch,
     numbers_of,
     plain_note,
@@ -23,6 +24,8 @@ from trials.settings import in_full
 from trials.tasks.function.report_history import ReportHistory
 
 T = TypeVar("T")
+
+OFTEN = 1.1  # the factor by which it has grown when it is noted again
 
 _ELAPSED, _HISTORY = ".elapsed.json", ".reports.json"
 
@@ -41,7 +44,8 @@ class FunctionCall:
         self._is_stopping = is_stopping
         # A checkpoint from a store is downloaded for as long as the function runs.
         self._open = ExitStack()
-        self._total = setup.budget.total
+        self._budget, self._total = setup.budget, setup.budget.total
+        self._lengths = [each for name, each in setup.params.items() if name in LENGTHS]
         self._ranks = setup.ranks
         self._rank = 0 if setup.ranks is None else setup.ranks.rank
         self.is_first = self._rank == 0
@@ -90,15 +94,30 @@ class FunctionCall:
         return self._resource >= self._total
 
     @property
+    def how_it_ended(self) -> str:
+        """The reason why a call ended that nobody has stopped."""
+        reached = self.history.trained_to or self._resource
+        if reached >= self._total:
+            return "budget used"
+        what = "the function returned"
+        if not reached:
+            return what
+        unit = self._budget.unit.value
+        return f"{what} at {in_full(reached)} of {in_full(self._total)} {unit}"
+
+    @property
     def best(self) -> Path | str | None:
         """The checkpoint of the best report of this call, if any."""
         if not self.is_first:
             return self.best_of_first
         return None if self.newest is None else self.checkpoints.best_until(self.newest)
 
-    def report(self, resource: float, metrics: Mapping[str, Any]) -> Report | Note:
+    def report(
+        self, resource: float, metrics: Mapping[str, Any], *, is_last: bool = False
+    ) -> Report | Note:
         """The item of a call of `FunctionTrial.report`, with its errors; a note for one more report
-        at the full budget."""
+        at the full budget. It is the last one also where a parameter says how long the trial
+        trains."""
         reached = resource_of(resource)
         if self.is_trained:
             if reached > self._resource:
@@ -117,7 +136,10 @@ class FunctionCall:
         if saved is not None:
             best = self.checkpoints.reported(reached, saved)
         self._resource = reached
-        return Report(reached, values, elapsed=elapsed, checkpoint=saved, best=best)
+        is_last = is_last or reached in self._lengths
+        return Report(
+            reached, values, elapsed=elapsed, checkpoint=saved, best=best, is_last=is_last
+        )
 
     @contextmanager
     def saving(self, state: Collection[str]) -> Iterator[Path]:
@@ -183,6 +205,7 @@ class FunctionTrial:
         self.world_size = 1 if setup.ranks is None else setup.ranks.size
         self._call = call
         self._hand_over = hand_over
+        self._noted: float | None = None
 
     @property
     def stopped(self) -> bool:
@@ -209,7 +232,7 @@ class FunctionTrial:
         known = {"seed": self.seed, self.unit.value: self.budget, **self.params}
         return known.get(name, default)
 
-    def report(self, resource: float, metrics: Mapping[str, Any]) -> None:
+    def report(self, resource: float, metrics: Mapping[str, Any], *, is_last: bool = False) -> None:
         """Report metrics at a resource level, and wait for the go-ahead.
 
         One more report at the full budget adds its metrics to the last report. On several ranks,
@@ -218,6 +241,7 @@ class FunctionTrial:
         Args:
             resource: In the budget's unit; above the resource of the report before.
             metrics: Numbers by name: Python's, numpy's or torch's.
+            is_last: The training ends here, before its budget: the trial does not pause.
 
         Raises:
             ValueError: The resource is not a finite number that rises, a metric is not a number, or
@@ -226,16 +250,16 @@ class FunctionTrial:
             TrialStopped: The trial is over; `finally` blocks run.
         """
         call = self._call
-        newest, best = call.broadcast("report", lambda: self._report(resource, metrics))
+        newest, best = call.broadcast("report", lambda: self._report(resource, metrics, is_last))
         if not call.is_first:
             call.newest, call.best_of_first = _place(newest), _place(best)
 
     def _report(
-        self, resource: float, metrics: Mapping[str, Any]
+        self, resource: float, metrics: Mapping[str, Any], is_last: bool
     ) -> tuple[Path | str | None, Path | str | None]:
         self._call.raise_if_stopping()
         require_all_read(self)
-        self._wait_for(self._call.report(resource, metrics))
+        self._wait_for(self._call.report(resource, metrics, is_last=is_last))
         return self._call.newest, self._call.best
 
     def ask(self, name: str, distribution: str) -> Any:
@@ -262,6 +286,19 @@ class FunctionTrial:
             TrialStopped: The trial is over.
         """
         self._call.broadcast("note", lambda: self._wait_for(plain_note(note)))
+
+    def note_trained_to(self, resource: float, *, is_end: bool = False) -> None:
+        """Record how far the trial has trained, where its last report stands elsewhere: at the full
+        budget, which it ends before or goes beyond. On the way only now and then.
+
+        Raises:
+            TrialStopped: The trial is over.
+        """
+        noted = self._noted
+        self._call.history.trained_to = resource
+        if is_end or noted is None or resource >= OFTEN * noted:
+            self._noted = resource
+            self.note(Note(kept={TRAINED_TO: resource}))
 
     def _wait_for(self, item: Item) -> Any:
         self._call.raise_if_stopping()

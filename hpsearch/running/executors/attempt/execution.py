@@ -241,7 +241,7 @@ class Execution:
                 break  # it has heard of the stop by itself, as from a signal
             if last is None or last.resource < control.until:
                 break  # interrupted between reports
-            if last.resource >= total:
+            if last.resource >= total or last.is_last:
                 control.until = math.inf  # its last report is made: let it end by itself
             control.wait_to_advance(last.resource)
         if not control.stop:
@@ -257,6 +257,7 @@ class Execution:
         is of exactly this level, to continue from if it is paused. Else it does not wait for its
         disk."""
         waits = self._control.until <= report.resource < self._config.budget.total
+        waits = waits and not report.is_last
         checkpoint, best, saved_at = report.checkpoint, report.best, report.saved_at
         if waits:
             checkpoint, saved_at = runner.save(), None
@@ -271,6 +272,7 @@ class Execution:
             _text(best),
             _sizes(checkpoint, best),
             saved_at,
+            report.is_last,
         )
         if self._thinning.due(reported, self._control.until):
             self._send(reported, waits=waits)

@@ -26,7 +26,8 @@ MOST_CURVES, MOST_POINTS = 150, 60
 
 
 def best_so_far(data: ReportData, goal: GoalColumns) -> Chart | None:
-    """The best value that any trial had shown, as a staircase, and the winner's confirmed mean.
+    """The best value that any trial had shown, as a staircase, and the value that the page opens
+    with, if that is another one: the winner's if it is trained again.
 
     None before there is a value, and where no attempt is recorded.
     """
@@ -38,8 +39,8 @@ def best_so_far(data: ReportData, goal: GoalColumns) -> Chart | None:
     spent_s = frame["gpu_seconds"]
     unit_s, unit = style.time_scale(float(spent_s.max()))
     winner = data.result.best
-    confirmed = None if winner is None else winner.confirmed
-    made = figure(260, showlegend=confirmed is not None)
+    again = None if winner is None else winner.confirmed or winner.again
+    made = figure(260, showlegend=again is not None)
     staircase = plotly().Scatter(
         x=(spent_s / unit_s).to_numpy(float),
         y=frame["value"].to_numpy(float),
@@ -49,29 +50,30 @@ def best_so_far(data: ReportData, goal: GoalColumns) -> Chart | None:
         marker={"size": 6, "color": style.CALM},
         hovertemplate=f"%{{y:.5~g}} after %{{x:.3~g}} {unit}<br>{style.OF_TRIAL}",
         name="best shown so far",
-        showlegend=False,
     )
     made.add_trace(staircase)
-    if confirmed is not None:
-        _mark_confirmed(made, confirmed)
+    if again is not None:
+        _mark_again(made, again)
     made.update_xaxes(axis(f"compute time ({unit})", rangemode="tozero"))
     made.update_yaxes(axis(shown(goal.metric)))
     first, last = number(frame["value"].iloc[0]), number(frame["value"].iloc[-1])
     took = f"{duration(spent_s.iloc[-1])} of compute time"
     alternative = f"The best {goal.metric} shown went from {first} to {last} in {took}."
+    if again is not None:
+        alternative += f" Trained again, the winner is expected to end at {number(again.mean)}."
     title = f"Best {goal.metric} so far" if len(data.history.goals) > 1 else "Best value so far"
     return Chart(made, title, alternative)
 
 
-def _mark_confirmed(made: go.Figure, confirmed: Again) -> None:
-    """Mark the mean of the winner's repeats, and the interval of one more training."""
-    low, high, colour = confirmed.low, confirmed.high, style.WINNER
-    name = "mean of repeats"
+def _mark_again(made: go.Figure, again: Again) -> None:
+    """Mark the value of the winner if it is trained again, and the interval of one training."""
+    low, high, colour = again.low, again.high, style.WINNER
+    name = "mean of repeats" if again.runs else "the winner if trained again"
     if low is not None and high is not None:
         made.add_hrect(y0=low, y1=high, fillcolor=colour, opacity=0.14, line_width=0, layer="below")
         name += ", one more training (90%)"
     line = {"color": colour, "width": 2, "dash": "dot"}
-    made.add_hline(y=confirmed.mean, line=line)
+    made.add_hline(y=again.mean, line=line)
     made.add_trace(plotly().Scatter(x=[None], y=[None], mode="lines", line=line, name=name))
 
 

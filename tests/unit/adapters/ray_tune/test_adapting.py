@@ -111,7 +111,7 @@ def test_each_report_is_an_iteration_and_the_config_is_nested_again(tmp_path):
                     params={"lr": 0.5, "model.width": 3, "sizes": [1, 2]})  # fmt: skip
     assert metrics_of(runner) == [(n, {"loss": 0.5, "eval/f1": 1.0}) for n in (1.0, 2.0, 3.0)]
     assert seen == {"lr": 0.5, "model": {"width": 3, "depth": 2}, "sizes": (1, 2)}
-    assert runner.finished == "the function returned"
+    assert runner.finished == "the function returned at 3 of 4 steps"
 
 
 def test_a_paused_function_goes_on_from_the_folder_that_it_reported(tmp_path):

@@ -97,7 +97,7 @@ def test_all_of_a_script_is_read_or_named_as_lost(tmp_path):
         "the callback stopping is not called",
         "the user attributes of enqueued trials are not carried over",
         "its storage is not used",
-        "a trial is ended at step 4",
+        "a trial reports 4 steps at most, as the script says",
     ):
         assert part in told
     assert "constraints_func" not in told
@@ -128,6 +128,38 @@ def test_a_length_that_is_searched_is_the_longest_one(tmp_path):
     assert "as many steps as epochs says, 12 at most" in told
     assert "never asks should_prune" in told
     assert "searches until it is stopped: 20 trials here" in told
+
+
+STOPPING = """
+import optuna
+n_estimators = 300
+def objective(trial):
+    x = trial.suggest_float("x", 0, 1)
+    LOOP
+        trial.report(x, step)
+        if trial.should_prune() or step == 11:
+            break
+    return x
+pruner = optuna.pruners.MedianPruner(n_warmup_steps=WARM_UP)
+optuna.create_study(pruner=pruner).optimize(objective)
+"""
+
+
+@pytest.mark.parametrize(
+    ("loop", "warm_up", "steps", "told"),
+    [
+        ("for step in range(n_estimators):", 0, 300, "300 steps at most, as the script says"),
+        ("for step in range(0, 10 * 4, 1):", 0, 40, "40 steps at most, as the script says"),
+        ("for step in map(int, range(200)):", 0, 200, "200 steps at most, as the script says"),
+        ("for step, _ in enumerate([0] * 40):", 0, 48, "the first one ended at 12; 48 leave room"),
+        ("for step, _ in enumerate([0] * 40):", 51, 102, "ended at 12; 102 leave room"),
+    ],
+)
+def test_where_one_trial_ended_is_no_limit_of_others(tmp_path, loop, warm_up, steps, told):
+    text = STOPPING.replace("LOOP", loop).replace("WARM_UP", str(warm_up))
+    content, remarks = carried_over(written(tmp_path, text), tmp_path)
+    assert content["budget"]["per_trial"] == {"steps": steps}
+    assert told in "\n".join(remarks)
 
 
 def test_samplers_that_fix_or_list_parameters_are_read(tmp_path):

@@ -190,17 +190,16 @@ def test_an_error_tells_whether_memory_or_disk_ran_out(start):
         assert failure_of(caught.value).kind == kind
 
 
-def test_an_early_end_is_an_error_unless_the_task_allows_it(start):
+def test_a_program_that_ends_well_has_ended_unless_the_task_says_otherwise(start):
     early = echoing('{"resource": 1, "a": 1}')
-    said = failure(start(early))
-    assert said == (
-        "the command ended with exit code 0 after its report at 1, before its budget of 3 epochs; "
-        "if it may stop early, add ends_early: true to the task"
-    )
-    run = start(early, ends_early=True)
+    run = start(early)
     assert len(reports_of(run)) == 1
-    assert run.finished == "the command ended"
-    assert "without a report" in failure(start("true", ends_early=True))
+    assert run.finished == "the command ended by itself at 1 of 3 epochs"
+    assert failure(start(early, ends_early=False)) == (
+        "the command ended with exit code 0 after its report at 1, before its budget of 3 epochs; "
+        "it may end there without ends_early: false in the task"
+    )
+    assert "without a report" in failure(start("true"))
 
 
 def test_an_error_after_the_last_report_costs_nothing(start):
@@ -233,6 +232,7 @@ def test_a_program_that_trains_past_its_budget_is_ended(start, python):
     )
     assert [r.resource for r in reports_of(run)] == [1.0, 2.0, 3.0]
     assert run.finished == "budget used"
+    assert [finding.name for finding in run.findings()] == ["beyond_budget"]
 
 
 # --------------------------------------------------------------------------------------------------

@@ -27,7 +27,7 @@ def test_reports_come_out_in_order_and_the_run_finishes_at_its_budget(tmp_path):
 def test_a_function_that_returns_early_has_finished(tmp_path):
     run = run_of(lambda params, trial: trial.report(1, {"a": 1}), tmp_path)
     assert len(reports_of(run)) == 1
-    assert run.finished == "the function returned"
+    assert run.finished == "the function returned at 1 of 3 epochs"
 
 
 def test_the_function_trains_on_only_when_it_is_asked_to(tmp_path):

@@ -1,0 +1,93 @@
+"""How many steps the trials of a script report, as far as its source says so."""
+
+import ast
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from trials.running.reported import LENGTHS
+
+_READ = (ast.Constant, ast.Name, ast.Attribute, ast.BinOp, ast.UnaryOp, ast.operator, ast.unaryop)
+_READ_TOO = (ast.expr_context,)
+"""Parts of expressions that can be evaluated without calling anything."""
+
+
+def stated_length(text: str, known: Mapping[str, Any], first_step: int) -> int | None:
+    """The most steps that a script's trials can report, where the first one is `first_step`: of the
+    loops around its reports, or else of arguments such as `epochs`; None if it does not say.
+
+    Args:
+        known: The values of its module's names, and of arguments and parameters.
+    """
+    tree = ast.parse(text)
+    names = {**_constants(tree), **known}
+    loops = [_last_step(node, names) for node in ast.walk(tree) if _reports(node)]
+    if loops:
+        found = [each for each in loops if each is not None]
+        is_known = len(found) == len(loops)
+        return max(found) + (first_step == 0) if is_known else None
+    lengths = [value for name, value in _named(tree, names) if name in LENGTHS]
+    return max((each for each in lengths if type(each) is int), default=None)
+
+
+def _reports(node: ast.AST) -> bool:
+    """True if the node is the innermost loop around a call of `report`."""
+    if not isinstance(node, ast.For | ast.While):
+        return False
+    inner = [each for part in node.body for each in ast.walk(part)]
+    if any(_reports(each) for each in inner if isinstance(each, ast.For | ast.While)):
+        return False
+    calls = [each.func for each in inner if isinstance(each, ast.Call)]
+    return any(isinstance(call, ast.Attribute) and call.attr == "report" for call in calls)
+
+
+def _last_step(loop: ast.AST, names: Mapping[str, Any]) -> int | None:
+    if not isinstance(loop, ast.For):
+        return None
+    for call in ast.walk(loop.iter):
+        if isinstance(call, ast.Call) and isinstance(call.func, ast.Name):
+            if call.func.id != "range":
+                continue
+            numbers = [_value(each, names) for each in call.args]
+            if all(type(each) is int for each in numbers):
+                steps = range(*numbers)
+                return steps[-1] if steps else None
+    return None
+
+
+def _value(node: ast.expr, names: Mapping[str, Any]) -> Any:
+    """The value of an expression; None where it is not known, or calls something."""
+    if not all(isinstance(each, (*_READ, *_READ_TOO)) for each in ast.walk(node)):
+        return None
+    try:
+        return eval(compile(ast.Expression(node), "", "eval"), {}, dict(names))  # noqa: S307
+    except Exception:  # noqa: BLE001 - of any name
+        last = node.attr if isinstance(node, ast.Attribute) else ""  # self.epochs
+        return names.get(last)
+
+
+def _constants(tree: ast.AST) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    several = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
+            name = node.targets[0].id
+            value = node.value.value if isinstance(node.value, ast.Constant) else None
+            several |= {name} & found.keys()
+            found[name] = value
+    return {name: value for name, value in found.items() if name not in several}
+
+
+def _named(tree: ast.AST, names: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    """Values by the names of arguments, of keys, and of options of a command line."""
+    yield from names.items()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.keyword) and node.arg is not None:
+            yield node.arg, _value(node.value, names)
+        if isinstance(node, ast.Dict):
+            for key, value in zip(node.keys, node.values, strict=True):
+                if isinstance(key, ast.Constant):
+                    yield str(key.value), _value(value, names)
+        if isinstance(node, ast.Call) and node.args and isinstance(node.args[0], ast.Constant):
+            option = str(node.args[0].value).lstrip("-").replace("-", "_")
+            defaults = [each.value for each in node.keywords if each.arg == "default"]
+            yield from ((option, _value(each, names)) for each in defaults)
