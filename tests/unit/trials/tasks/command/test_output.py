@@ -9,8 +9,8 @@ from support.running.command_runs import log_of, reports_of, shell
 from trials.checkpoints.disk.log_file import EARLIER, MOST_BYTES
 from trials.contract import ProgramFailed
 from trials.descriptions.report_pattern import visible
+from trials.running.exit_codes import exit_text
 from trials.tasks.command.output import LastWords, Output
-from trials.tasks.command.program import exit_text
 
 TRACEBACK = "Traceback (most recent call last):\n  File 'a.py', line 1, in <module>\n    f()\n"
 CHAINED = (
