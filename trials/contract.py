@@ -432,7 +432,8 @@ class ProcessEnded(Exception):
 
     @property
     def is_lost(self) -> bool:
-        """It was ended from outside, or by a fault in compiled code: it may be tried again."""
+        """True if it was ended from outside, or by a fault in compiled code, so that trying again may
+        help."""
         return self.code < 0 and not self.is_out_of_memory
 
     def __reduce__(self) -> tuple[Any, ...]:
