@@ -42,7 +42,15 @@ def command_lines():
 def train(params, trial):
     own, parent = (Path(f"/proc/{process}/environ").read_text() \
 for process in ("self", os.getppid()))
-    jobs = repr(ray._private.state.state.job_table())
+    (raylet,) = [
+        each.partition("=")[2] for each in parent.split("\\0") if each.startswith("RAY_RAYLET_PID=")
+    ]
+    words = Path(f"/proc/{raylet}/cmdline").read_text().split("\\0")
+    (head,) = [word.partition("=")[2] for word in words if word.startswith("--gcs-address=")]
+    cluster = ray._private.state.GlobalState()
+    cluster._initialize_global_state(ray._raylet.GcsClientOptions.create(
+        head, None, allow_cluster_id_nil=True, fetch_cluster_id_if_nil=False))
+    jobs = repr(cluster.job_table())
     told = repr(dict(os.environ)) + own + parent + command_lines() + jobs
     (Path(__file__).parent / "environment").write_text(told)
     trial.report(1, {"loss": params["x"]})

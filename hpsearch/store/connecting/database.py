@@ -50,7 +50,8 @@ _LASTING: tuple[str, ...] = (
     "permission denied",
 )
 _LASTING += ("not a database", "authentication failed", "no password supplied", "no such user")
-_LASTING += ("does not exist", "no such database", "no pg_hba.conf entry")
+_LASTING += ("does not exist", "no such database", "no pg_hba.conf entry", "no such table")
+_LASTING += ("no such column", "no schema has been selected")
 """Parts of what a database says where waiting does not help."""
 
 

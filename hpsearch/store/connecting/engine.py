@@ -84,6 +84,9 @@ class _Opening:
         if not file.parent.is_dir():
             what = f"{display(self._url)}: the folder {file.parent} does not exist"
             raise StoreUnusable(what, f"mkdir -p {file.parent}")
+        if file.is_dir():
+            what = f"{display(self._url)}: {file} is a folder"
+            raise StoreUnusable(what, "check the path, and name a file in it")
         if not self._may_create and not file.exists():
             what = f"{display(self._url)}: the file was removed"
             raise StoreUnreachable(what, "put it back where it was")
