@@ -432,8 +432,7 @@ class ProcessEnded(Exception):
 
     @property
     def is_lost(self) -> bool:
-        """True if it was ended from outside, or by a fault in compiled code, so that trying again may
-        help."""
+        """True if it was ended from outside or by a fault in compiled code: trying again may help."""
         return self.code < 0 and not self.is_out_of_memory
 
     def __reduce__(self) -> tuple[Any, ...]:

@@ -283,7 +283,7 @@ def _remembered(file: Path) -> Arithmetic | None:
 
 def _as_json(report: Report) -> str:
     plain = asdict(report)
-    del plain["best"]
+    del plain["best"], plain["is_last"]
     return json.dumps(plain, default=str)
 
 

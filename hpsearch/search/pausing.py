@@ -35,6 +35,8 @@ class Pausing:
     def __init__(self, history: History, wanted: bool | None) -> None:
         self._history = history
         self._wanted = wanted
+        self._looked_at = 0  # the clock of the history, when findings were last looked at
+        self._has_begun_again = False
 
     def pays(self, trial: Trial, resource: float, until: float) -> bool:
         """True if a trial may pause at a resource rather than train up to the next rung."""
@@ -69,5 +71,9 @@ class Pausing:
         return median(known) if known else None
 
     def _begins_again(self) -> bool:
-        found = (finding for trial in self._history.trials for finding in trial.findings)
-        return any(finding.name == BEGAN_AGAIN for finding in found)
+        """True if an attempt of the study has begun from nothing though its trial was further."""
+        self._looked_at, changed = self._history.changed_since(self._looked_at)
+        trials = (self._history.trials[number] for number in changed)
+        names = (finding.name for trial in trials for finding in trial.findings)
+        self._has_begun_again |= BEGAN_AGAIN in names
+        return self._has_begun_again

@@ -159,7 +159,8 @@ def test_an_upgrade_ranks_and_tallies_as_commits_do(database_url, monkeypatch):
         connection.exec_driver_sql("DROP INDEX ix_attempts_study_id_trial")
         for name in (*COUNTED, "checkpoint_resource"):
             connection.exec_driver_sql(f"ALTER TABLE trials DROP COLUMN {name}")
-        connection.exec_driver_sql("ALTER TABLE attempts DROP COLUMN gpus")
+        for name in ("gpus", "first_reserved_gpu_seconds"):
+            connection.exec_driver_sql(f"ALTER TABLE attempts DROP COLUMN {name}")
         connection.exec_driver_sql("DROP TABLE tallies")
         connection.exec_driver_sql(f"UPDATE alembic_version SET version_num = '{version.FIRST}'")
     assert upgrade(database_url) == version.FIRST

@@ -1,14 +1,20 @@
 """How many steps the trials of a script report, as far as its source says so."""
 
 import ast
-from collections.abc import Iterator, Mapping
+import operator
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from typing import Any
 
 from trials.running.reported import LENGTHS
 
-_READ = (ast.Constant, ast.Name, ast.Attribute, ast.BinOp, ast.UnaryOp, ast.operator, ast.unaryop)
-_READ_TOO = (ast.expr_context,)
-"""Parts of expressions that can be evaluated without calling anything."""
+_OPERATIONS: Mapping[type, Callable[[Any, Any], Any]] = {
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+    ast.Div: operator.truediv,
+    ast.FloorDiv: operator.floordiv,
+}
 
 
 def stated_length(text: str, known: Mapping[str, Any], first_step: int) -> int | None:
@@ -56,13 +62,18 @@ def _last_step(loop: ast.AST, names: Mapping[str, Any]) -> int | None:
 
 def _value(node: ast.expr, names: Mapping[str, Any]) -> Any:
     """The value of an expression; None where it is not known, or calls something."""
-    if not all(isinstance(each, (*_READ, *_READ_TOO)) for each in ast.walk(node)):
-        return None
-    try:
-        return eval(compile(ast.Expression(node), "", "eval"), {}, dict(names))  # noqa: S307
-    except Exception:  # noqa: BLE001 - of any name
-        last = node.attr if isinstance(node, ast.Attribute) else ""  # self.epochs
-        return names.get(last)
+    match node:
+        case ast.Constant():
+            return node.value
+        case ast.Name():
+            return names.get(node.id)
+        case ast.Attribute():  # args.epochs, self.epochs
+            return getattr(_value(node.value, names), node.attr, names.get(node.attr))
+        case ast.BinOp() if type(node.op) in _OPERATIONS:
+            sides = _value(node.left, names), _value(node.right, names)
+            with suppress(TypeError, ArithmeticError):
+                return _OPERATIONS[type(node.op)](*sides)
+    return None
 
 
 def _constants(tree: ast.AST) -> dict[str, Any]:

@@ -26,6 +26,7 @@ from hpsearch.running.executors.cluster.address import refuse_unreachable
 from hpsearch.running.slurm.queue import command_of, refuse_queued, seen_in
 from hpsearch.running.study_run import on_ray
 from hpsearch.running.study_run.ends import interruption_of
+from hpsearch.running.study_run.file_changes import changes_between
 from hpsearch.running.study_run.ownership import refuse_if_held
 from hpsearch.running.study_run.signals import stopped_by_signals
 from hpsearch.running.study_run.workers import refuse_contradictions
@@ -35,7 +36,6 @@ from hpsearch.store.connecting.url import parse_url, refuse_in_memory
 from hpsearch.store.reading.queries import find_study
 from hpsearch.store.store import Store
 from hpsearch.store.study_texts import content_of
-from hpsearch.study_file.changes import changes_between
 from hpsearch.study_file.models import Resources, StudySpec
 from hpsearch.study_file.reading import advice, load, origin_of
 from hpsearch.study_file.text import configurations, with_budget

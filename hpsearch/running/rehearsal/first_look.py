@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from hpsearch.running.rehearsal.proposed_pattern import Proposal, proposals
+from hpsearch.running.rehearsal.proposed_pattern import ProposedPattern, proposals
 from trials.checkpoints.disk import drafts
 from trials.contract import ProgramFailed, Unit
 from trials.descriptions.command_line import FOLDER, SEED, CommandLine
@@ -36,7 +36,7 @@ def seed_flag(words: Sequence[str], folder: Path) -> str | None:
 
 def reports_of(
     run: str, values: Mapping[str, float], folder: Path, metric: str, unit: Unit
-) -> list[Proposal]:
+) -> list[ProposedPattern]:
     """The patterns for what a command with placeholders prints in a folder, the likeliest first."""
 
     def is_enough(lines: Sequence[bytes]) -> bool:

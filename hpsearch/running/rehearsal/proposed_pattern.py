@@ -82,7 +82,7 @@ class Number:
 
 
 @dataclass
-class Metric:
+class PrintedMetric:
     """A metric, and the patterns that may read it, with `\\0` for its name."""
 
     name: str
@@ -91,7 +91,7 @@ class Metric:
 
 
 @dataclass(frozen=True)
-class Proposal:
+class ProposedPattern:
     """Patterns with the reports that they read, and the line of the last one."""
 
     metric: str
@@ -117,14 +117,14 @@ class Proposal:
         return f"reads {reports}, at last {read}; matches {self.line.strip()[:80]}"
 
 
-def proposals(lines: Sequence[bytes], metric: str, unit: Unit) -> list[Proposal]:
+def proposals(lines: Sequence[bytes], metric: str, unit: Unit) -> list[ProposedPattern]:
     """Patterns for what a program has printed, the likeliest metric first; none where nothing says
     how far the training is, or nothing else is measured."""
     metrics = _metrics_in(_numbers_in(lines), unit)
     metrics.sort(key=lambda each: _likelihood(each, metric), reverse=True)
     is_alone = len({each.name for each in metrics}) == 1
     with_digits = [line for line in lines if re.search(rb"\d", line)][:MOST_LINES]
-    found: dict[str, Proposal] = {}
+    found: dict[str, ProposedPattern] = {}
     for each in metrics[:MOST_METRICS]:
         is_wanted = is_alone or _likeness(each.name, metric) > 0
         name = metric if is_wanted else re.sub(r"'s |[^\w./@-]+", "_", each.name)
@@ -137,7 +137,7 @@ def proposals(lines: Sequence[bytes], metric: str, unit: Unit) -> list[Proposal]
     return [each for each in found.values() if 2 * len(each.reports) >= most]
 
 
-def _likelihood(found: Metric, wanted: str) -> tuple[bool, int, int]:
+def _likelihood(found: PrintedMetric, wanted: str) -> tuple[bool, int, int]:
     likeness, of_part = _likeness(found.name, wanted), _rank_of(wanted)
     is_part = of_part != UNNAMED and of_part == found.rank
     return likeness > 0, len(_PARTS) + 2 if is_part else found.rank, likeness
@@ -236,10 +236,10 @@ def _joined(*named: tuple[Number, str]) -> str:
     return rf"{text}(?:{between}|\s*$)"
 
 
-def _metrics_in(lines: Iterable[Sequence[Number]], unit: Unit) -> list[Metric]:
+def _metrics_in(lines: Iterable[Sequence[Number]], unit: Unit) -> list[PrintedMetric]:
     """The metrics of lines, with patterns of lines that count, too, or else of two lines."""
-    found: dict[tuple[str, int], Metric] = {}
-    alone: list[tuple[Metric, Number]] = []
+    found: dict[tuple[str, int], PrintedMetric] = {}
+    alone: list[tuple[PrintedMetric, Number]] = []
     counters: dict[str, Number] = {}
     preference = _preference(unit)
     for numbers in lines:
@@ -250,7 +250,7 @@ def _metrics_in(lines: Iterable[Sequence[Number]], unit: Unit) -> list[Metric]:
             if number.is_counter or _NOT_A_METRIC.search(number.name):
                 continue
             place = number.name, number.rank
-            metric = found.setdefault(place, Metric(*place))
+            metric = found.setdefault(place, PrintedMetric(*place))
             if counter is None:
                 alone.append((metric, number))
             else:
@@ -274,7 +274,7 @@ def _preference(unit: Unit) -> Callable[[Number], tuple[bool, bool, int]]:
     return order
 
 
-def _tried(patterns: Sequence[str], name: str, lines: Sequence[bytes]) -> Proposal | None:
+def _tried(patterns: Sequence[str], name: str, lines: Sequence[bytes]) -> ProposedPattern | None:
     """The reports that patterns read; None without any. They may count from 0."""
     from_1 = [pattern.replace(NAME, name) for pattern in patterns]
     from_0 = [
@@ -287,7 +287,7 @@ def _tried(patterns: Sequence[str], name: str, lines: Sequence[bytes]) -> Propos
         except (ProgramFailed, ValueError):
             continue
         if reports:
-            return Proposal(name, each, reports, line)
+            return ProposedPattern(name, each, reports, line)
     return None
 
 

@@ -6,5 +6,5 @@
 - `ownership`: leases, for as long as somebody drives or changes a study
 - `signals`: Ctrl-C, SIGTERM and the like
 - `ends`: the ends of a study that may go on, as errors
-- `requests`: requests to a study that runs elsewhere
+- `requests`: requests to a study that runs elsewhere; `file_changes`: a study file that was changed
 """

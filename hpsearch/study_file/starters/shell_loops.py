@@ -25,7 +25,7 @@ HINT = "write the command with its values, or the study file by hand: docs/comma
 
 
 @dataclass
-class Sweep:
+class ShellGrid:
     """A command line with variables such as `$lr`, and the values of each."""
 
     line: str = ""
@@ -38,13 +38,13 @@ def is_script(name: str, text: str) -> bool:
     return has_name or bool(re.match(r"#!.*\b(?:ba|z|k)?sh\b", text))
 
 
-def sweep_in(text: str, *, is_makefile: bool = False) -> Sweep | None:
+def sweep_in(text: str, *, is_makefile: bool = False) -> ShellGrid | None:
     """The sweep of a script; None if it has neither loops nor arrays. Raises UserError for what is
     not plain, and names its line."""
     statements = list(_statements(_recipes(text) if is_makefile else text))
     if not any(re.match(r"for\s", each) or TASK in each for _, each in statements):
         return None
-    found, lists = Sweep(), dict[str, list[str]]()
+    found, lists = ShellGrid(), dict[str, list[str]]()
     for number, statement in statements:
         _take(found, lists, number, statement)
     if not found.line:
@@ -89,7 +89,7 @@ def _statements(text: str) -> list[tuple[int, str]]:
     return found
 
 
-def _take(found: Sweep, lists: dict[str, list[str]], number: int, statement: str) -> None:
+def _take(found: ShellGrid, lists: dict[str, list[str]], number: int, statement: str) -> None:
     loop, array = _FOR.fullmatch(statement), _ARRAY.fullmatch(statement)
     assigned = _ASSIGNED.fullmatch(statement)
     if loop is not None:

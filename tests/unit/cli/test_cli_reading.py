@@ -174,7 +174,7 @@ def test_what_is_expected_is_told_wherever_the_best_is(run, lucky):
         assert (best["number"], best["value"], best["expected"]) == (1, 0.81, 0.85)
         assert best["expected_low"] < 0.85 < best["expected_high"]
     shown = run("show", lucky, "0").out
-    assert "  0.95 at 2\n" in shown
+    assert "  0.95 at 2, the best on the way\n" in shown
     assert "if trained again" in shown
     assert "0.72 ± 0.033 (90%)\n" in shown
     assert "expected" in run("trials", lucky).out.splitlines()[0]

@@ -19,7 +19,7 @@ import sympy
 import torch
 
 from support.running.function_runs import run_of
-from trials.contract import Budget, Note, Report, Setup, Unit
+from trials.contract import Budget, Note, Report, Setup, TrainingFailed, Unit
 from trials.running.reported import number_of, numbers_among, resource_of
 from trials.running.runner import Runner
 
@@ -186,5 +186,5 @@ def test_reports_and_notes_of_a_task_are_judged_in_the_same_way():
 
 
 def test_metrics_without_names_are_refused(tmp_path):
-    with pytest.raises(ValueError, match=r"metrics must be named, such as .*, not 0.5"):
+    with pytest.raises(TrainingFailed, match=r"metrics must be named, such as .*, not 0.5"):
         list(run_of(lambda params, trial: trial.report(1, 0.5), tmp_path))

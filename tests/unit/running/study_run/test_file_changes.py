@@ -3,7 +3,7 @@
 import pytest
 
 from hpsearch.errors import UserError
-from hpsearch.study_file.changes import changes_between
+from hpsearch.running.study_run.file_changes import changes_between
 from hpsearch.study_file.models import StudySpec
 from hpsearch.study_file.reading import parse
 
