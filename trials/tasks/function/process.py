@@ -4,7 +4,6 @@ It is started anew, not forked from its worker: neither Ray nor CUDA survives th
 with the thread that started it; elsewhere, at its next word to its worker.
 """
 
-import json
 import os
 import signal
 import socket
@@ -24,7 +23,7 @@ END_S = 10.0
 """The time that a process may take to end by itself: what `atexit` calls, and threads."""
 _LOOK_S = 0.2
 _MAIN = (
-    "import json, sys; sys.path[:] = json.loads(sys.argv[3]);"
+    "import sys; sys.path[:] = sys.argv[3].splitlines();"
     "from trials.tasks.function.child import main; main(int(sys.argv[1]), int(sys.argv[2]))"
 )
 _VMSTAT = Path("/proc/vmstat")
@@ -37,6 +36,20 @@ def running() -> frozenset[int]:
     return frozenset(each.number for each in list(_running) if each.is_alive)
 
 
+def _path() -> str:
+    """Where the process looks for modules, a folder a line: as this one, but not in the current
+    folder. A file of the user's there may have the name of a module that the process needs; the
+    folder of the user's modules comes last, once they are loaded (`own.look_in`)."""
+
+    def is_current(folder: str) -> bool:
+        try:
+            return Path(folder).samefile(Path())
+        except OSError:  # it is not there
+            return False
+
+    return "\n".join(each for each in sys.path if not is_current(each))
+
+
 class TrainingProcess:
     """A process that trains one attempt at a time, in its main thread or that of its fork."""
 
@@ -45,7 +58,7 @@ class TrainingProcess:
         with theirs:
             flags = subprocess._args_from_interpreter_flags()  # type: ignore[attr-defined]
             number = theirs.fileno()
-            words = [str(number), str(os.getpid()), json.dumps(sys.path)]
+            words = [str(number), str(os.getpid()), _path()]
             self._process = subprocess.Popen(  # noqa: S603 - this interpreter
                 [sys.executable, "-u", *flags, "-c", _MAIN, *words],
                 stdin=subprocess.DEVNULL,

@@ -94,6 +94,15 @@ def test_a_function_finds_its_process_as_no_trial_had_been_before(tmp_path, modu
     assert found[0] == found[1] == found[2]
 
 
+def test_files_beside_it_do_not_stand_in_for_what_the_process_needs(tmp_path, module, monkeypatch):
+    base = module(MODULE.replace("TORCH", ""))
+    for name in ("json", "pickle", "trials"):
+        (base / f"{name}.py").write_text("raise SystemExit('run by mistake')\n")
+    monkeypatch.chdir(base)
+    task = tasks.load({"kind": "their_training:train"}, base)
+    assert report_of(task, tmp_path, changes={})["process"] != os.getpid()
+
+
 @pytest.mark.parametrize(
     "change",
     [
