@@ -24,7 +24,8 @@ END_S = 10.0
 _LOOK_S = 0.2
 _MAIN = (
     "import sys; sys.path[:] = sys.argv[3].splitlines();"
-    "from trials.tasks.function.child import main; main(int(sys.argv[1]), int(sys.argv[2]))"
+    "from trials.tasks.function.child import main; del sys.path[0];"
+    "main(int(sys.argv[1]), int(sys.argv[2]))"
 )
 _VMSTAT = Path("/proc/vmstat")
 
@@ -38,8 +39,8 @@ def running() -> frozenset[int]:
 
 def _path() -> str:
     """Where the process looks for modules, a folder a line: as this one, but not in the current
-    folder. A file of the user's there may have the name of a module that the process needs; the
-    folder of the user's modules comes last, once they are loaded (`own.look_in`)."""
+    folder. A file of the user's there may have the name of a module that the process needs. The
+    first one is that of this package, which another folder may have a `trials.py` before."""
 
     def is_current(folder: str) -> bool:
         try:
@@ -47,7 +48,8 @@ def _path() -> str:
         except OSError:  # it is not there
             return False
 
-    return "\n".join(each for each in sys.path if not is_current(each))
+    own = str(Path(__file__).parents[3])
+    return "\n".join([own, *(each for each in sys.path if not is_current(each))])
 
 
 class TrainingProcess:
