@@ -432,7 +432,7 @@ class ProcessEnded(Exception):
 
     @property
     def is_lost(self) -> bool:
-        """True if it was ended from outside, or by a fault of compiled code: worth a retry."""
+        """It was ended from outside, or by a fault of compiled code, and is worth a retry."""
         return self.code < 0 and not self.is_out_of_memory
 
     def __reduce__(self) -> tuple[Any, ...]:

@@ -23,8 +23,8 @@ END_S = 10.0
 """The time that a process may take to end by itself: what `atexit` calls, and threads."""
 _LOOK_S = 0.2
 _MAIN = (
-    "import sys; sys.path[:] = sys.argv[3].splitlines();"
-    "from trials.tasks.function.child import main; del sys.path[0];"
+    "import sys; own, *path = sys.argv[3].splitlines(); sys.path[:] = [own, *path];"
+    "from trials.tasks.function.child import main; sys.path[:] = path;"
     "main(int(sys.argv[1]), int(sys.argv[2]))"
 )
 _VMSTAT = Path("/proc/vmstat")
@@ -38,9 +38,9 @@ def running() -> frozenset[int]:
 
 
 def _path() -> str:
-    """Where the process looks for modules, a folder a line: as this one, but not in the current
-    folder. A file of the user's there may have the name of a module that the process needs. The
-    first one is that of this package, which another folder may have a `trials.py` before."""
+    """Where the process looks for modules, a folder a line: first that of this package, for what it
+    imports itself; then where it looks for what the code imports, as this one, but in the current
+    folder last. A file of the user's there may have the name of a module that the process needs."""
 
     def is_current(folder: str) -> bool:
         try:
@@ -49,7 +49,9 @@ def _path() -> str:
             return False
 
     own = str(Path(__file__).parents[3])
-    return "\n".join([own, *(each for each in sys.path if not is_current(each))])
+    elsewhere = [each for each in sys.path if not is_current(each)]
+    current = [str(Path.cwd())] if len(elsewhere) < len(sys.path) else []
+    return "\n".join([own, *dict.fromkeys([*elsewhere, own, *current])])
 
 
 class TrainingProcess:
