@@ -3,7 +3,6 @@
 import json
 import os
 import re
-from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from hpsearch.cli.options import DataOptions, StudyOptions
@@ -103,20 +102,21 @@ def _write_both(path: Path, content: str, *, force: bool) -> None:
 
 
 def write_from_command(
-    path: Path, line: str, wanted: StudyOptions, grids: Mapping[str, Sequence[str]] | None = None
+    path: Path, command: str | shell_loops.ShellGrid, wanted: StudyOptions
 ) -> None:
-    """Write a study file that searches the numbers of a command line, or the `grids` of its
-    variables. The command runs for a short while, to see its options and what it prints; other
-    arguments as of `write_starter`. Raises UserError if the command has nothing to search, or as
-    `write_starter` says."""
+    """Write a study file that searches the numbers of a command line, or those of a sweep.
+
+    The command runs for a short while, to see its options and what it prints; other arguments as of
+    `write_starter`. Raises UserError if the command has nothing to search, or as `write_starter`
+    says.
+    """
     from hpsearch.running.rehearsal import first_look
 
     path = _file_at(path)
     refuse_taken(path, force=wanted.force)
-    sweep = None if grids else shell_loops.sweep_in(line)
-    if sweep is not None:
-        line, grids = sweep.line, sweep.grids
-    found, folder = command_lines.found_in(line, grids or {}), path.resolve().parent
+    grid = shell_loops.ShellGrid
+    sweep = command if isinstance(command, grid) else shell_loops.sweep_in(command) or grid(command)
+    found, folder = command_lines.found_in(sweep.line, sweep.grids), path.resolve().parent
     note(f"trying the command for at most {first_look.LIMIT_S:g} s, to see what it prints ...")
     flag = None if "{seed}" in found.run else first_look.seed_flag(found.words, folder)
     if flag is not None:
@@ -128,12 +128,16 @@ def write_from_command(
     if reports:
         best = reports[0]
         names["report"] = f"\n  {best.key}"
-        metric = best.metric if wanted.metric is None else metric
-        note(f"{best.key.partition(':')[0]}: {best.reading}")
+        if wanted.metric not in (None, best.metric):
+            note(f"{metric} is not printed; the objective is {best.metric}, change it if need be")
+        metric = best.metric
+        note(f"report: {best.reading}")
     names |= {"study": quoted(wanted.name or _name_of(None)), **objective("command", metric)}
     _write_both(path, starter("command", **names), force=wanted.force)
     for text in command_lines.remarks(found, has_reports=bool(reports)):
         note(text)
+    for together in sweep.together():
+        note(f"the script takes {' and '.join(together)} together; the study combines them freely")
 
 
 def write_from_program(path: Path, source: str, wanted: StudyOptions) -> None:
@@ -149,7 +153,7 @@ def write_from_program(path: Path, source: str, wanted: StudyOptions) -> None:
         sweep = shell_loops.sweep_in(text_of(file), is_makefile=is_makefile)
         if sweep is None:
             raise UserError(f"{file} has no loop over values", "give its command to --command")
-        write_from_command(path, sweep.line, wanted, sweep.grids)
+        write_from_command(path, sweep, wanted)
         return
     path = _file_at(path)
     refuse_taken(path, force=wanted.force)

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 
 import yaml
 
+from hpsearch.study_file.starters.starters import direction_of
 from trials.contract import ProgramFailed, Unit
 from trials.descriptions.report_pattern import NUMBER, RESOURCE, ReportPattern, visible
 from trials.tasks.command.report_stream import PatternLines, ReportLine
@@ -123,10 +124,13 @@ def proposals(lines: Sequence[bytes], metric: str, unit: Unit) -> list[ProposedP
     metrics = _metrics_in(_numbers_in(lines), unit)
     metrics.sort(key=lambda each: _likelihood(each, metric), reverse=True)
     is_alone = len({each.name for each in metrics}) == 1
+    none_is_alike = not any(_likeness(each.name, metric) for each in metrics)
     with_digits = [line for line in lines if re.search(rb"\d", line)][:MOST_LINES]
     found: dict[str, ProposedPattern] = {}
     for each in metrics[:MOST_METRICS]:
-        is_wanted = is_alone or _likeness(each.name, metric) > 0
+        is_only_a_part = none_is_alike and not _words_of(each.name)
+        may_be_it = is_alone and direction_of(each.name) == direction_of(metric)
+        is_wanted = may_be_it or is_only_a_part or _likeness(each.name, metric) > 0
         name = metric if is_wanted else re.sub(r"'s |[^\w./@-]+", "_", each.name)
         tried = [_tried(patterns, name, with_digits) for patterns in each.patterns]
         useful = [proposal for proposal in tried if proposal is not None]
@@ -145,12 +149,14 @@ def _likelihood(found: PrintedMetric, wanted: str) -> tuple[bool, int, int]:
 
 def _likeness(name: str, wanted: str) -> int:
     """How many words of two names are alike, without those that name a part of the data."""
-    own, others = (
-        [each for each in re.findall(r"[a-z]+\d*", text.lower()) if _rank_of(each) == UNNAMED]
-        for text in (name, wanted)
-    )
+    own, others = _words_of(name), _words_of(wanted)
     alike = [a[:3] == b[:3] or (len(b) > 2 and b in a) for a in own for b in others]
     return alike.count(True) + int(name == wanted)
+
+
+def _words_of(name: str) -> list[str]:
+    """The words of a name but for those that name a part of the data."""
+    return [each for each in re.findall(r"[a-z]+\d*", name.lower()) if _rank_of(each) == UNNAMED]
 
 
 def _rank_of(text: str) -> int:

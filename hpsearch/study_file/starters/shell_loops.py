@@ -14,7 +14,7 @@ TASK = "SLURM_ARRAY_TASK_ID"
 _FOR = re.compile(r"for\s+(\w+)\s+in\s+(.*)", re.DOTALL)
 _ARRAY = re.compile(r"(?:declare\s+-a\s+)?(\w+)=\((.*)\)", re.DOTALL)
 _ASSIGNED = re.compile(r"(?:export\s+|local\s+)?(\w+)=(.*)", re.DOTALL)
-_ELEMENT = re.compile(r"\"?\$\{(\w+)\[(.+)\]\}\"?")
+_ELEMENT = re.compile(r"\"?\$\{(\w+)\[([^][]+)\]\}\"?")
 _IGNORED = re.compile(
     r"(?:do|done|set|cd|module|source|\.|conda|echo|mkdir|sleep|wait|ulimit|hostname|date|nvidia-smi"
     r"|export)\b"
@@ -26,10 +26,22 @@ HINT = "write the command with its values, or the study file by hand: docs/comma
 
 @dataclass
 class ShellGrid:
-    """A command line with variables such as `$lr`, and the values of each."""
+    """A command line with variables such as `$lr`, and the values of each.
+
+    Attributes:
+        places: By the name of a variable that is an element of an array: the place in it.
+    """
 
     line: str = ""
     grids: dict[str, list[str]] = field(default_factory=dict)
+    places: dict[str, str] = field(default_factory=dict)
+
+    def together(self) -> list[list[str]]:
+        """The variables whose values the script takes from the same place of several arrays."""
+        of_place: dict[str, list[str]] = {}
+        for name in self.grids.keys() & self.places.keys():
+            of_place.setdefault(self.places[name], []).append(name)
+        return [sorted(names) for names in of_place.values() if len(names) > 1]
 
 
 def is_script(name: str, text: str) -> bool:
@@ -97,7 +109,7 @@ def _take(found: ShellGrid, lists: dict[str, list[str]], number: int, statement:
     elif array is not None:
         lists[array[1]] = _values(array[2], lists, number)
     elif assigned is not None:
-        _assign(assigned[1], assigned[2], lists, number)
+        _assign(found, lists, number, assigned[1], assigned[2])
     elif _IGNORED.match(statement):
         return
     elif found.line or re.match(
@@ -110,15 +122,19 @@ def _take(found: ShellGrid, lists: dict[str, list[str]], number: int, statement:
         for element in _ELEMENT.finditer(line):
             if element[1] not in lists:
                 raise _not_plain(number, statement)
+            found.places[element[1]] = element[2].strip("$ ")
         found.line = _ELEMENT.sub(r"$\1", line)
         if re.search(r"\$\(|`|\||<", found.line):
             raise _not_plain(number, statement)
 
 
-def _assign(name: str, value: str, lists: dict[str, list[str]], number: int) -> None:
+def _assign(
+    found: ShellGrid, lists: dict[str, list[str]], number: int, name: str, value: str
+) -> None:
     element = _ELEMENT.fullmatch(value)
     if element is not None and element[1] in lists:
         lists[name] = lists[element[1]]
+        found.places[name] = element[2].strip("$ ")
     elif not (value.startswith("$((") or TASK in value):  # else a place in arrays
         lists[name] = _values(value.strip("\"'"), lists, number)
 

@@ -75,12 +75,16 @@ def objective(kind: str, metric: str | None) -> dict[str, str]:
     metric = metric or (known or ("accuracy",))[0]
     if known is not None and metric not in known:
         raise UserError(f"{metric!r} is not a metric of {kind}", nearest(metric, known))
-    smaller = any(metric.endswith(name) for name in SMALLER_IS_BETTER)
     others = "or " + ", ".join(name for name in known or () if name != metric)
     if known is None:
         others = f"a name that the {OWN_CODE[kind]} reports"
-    direction = "minimize" if smaller else "maximize"
-    return {"metric": metric, "direction": direction, "others": others}
+    return {"metric": metric, "direction": direction_of(metric), "others": others}
+
+
+def direction_of(metric: str) -> str:
+    """The direction that a metric has by its name."""
+    smaller = any(metric.lower().endswith(name) for name in SMALLER_IS_BETTER)
+    return "minimize" if smaller else "maximize"
 
 
 def quoted(*texts: str) -> str:

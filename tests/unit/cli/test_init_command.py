@@ -123,6 +123,19 @@ def test_the_command_shows_its_seed_in_its_help_and_its_reports_in_what_it_print
     assert ReportPattern(pattern).numbers_in(line) == {"resource": 1, metric: 0.05}
 
 
+def test_a_metric_that_is_not_printed_by_its_name_is_read_from_its_part_or_is_another(tmp_path):
+    (tmp_path / "train.py").write_text('for at in (1, 2, 3): print(f"Epoch: {at}, Val: 0.{at}")')
+    path, line = tmp_path / "study.yaml", f"{sys.executable} train.py --lr 0.1 --epochs 3"
+    write_from_command(path, line, StudyOptions(force=True, metric="accuracy"))
+    assert report_pattern.texts_of(load(path).task) == [
+        r"\bEpoch:\s*{resource}.*?\bVal:\s*{accuracy}"
+    ]
+    (tmp_path / "train.py").write_text('for at in (1, 2): print(f"epoch {at} loss 0.{at} size 3")')
+    write_from_command(path, f"{line} --hidden 5", StudyOptions(force=True, metric="accuracy"))
+    spec = load(path)
+    assert (spec.objective.metric, spec.objective.direction) == ("loss", "minimize")
+
+
 LOOPS = {
     "a loop": ("for lr in 0.1 0.01; do python t.py --lr=$lr; done", {"lr": (0.1, 0.01)}),
     "loops within loops": (
@@ -164,6 +177,15 @@ def test_the_grids_of_plain_loops_are_choices(tmp_path, kind):
     assert {name: each.model_dump()["choices"] for name, each in spec.space.items()} == grids
     assert "$" not in spec.task["run"]
     assert ("{budget}" in spec.task["run"]) == ("--epochs" in text)
+
+
+@pytest.mark.parametrize(
+    "line", ["t --a ${as[$i]} --b ${bs[$i]}", "a=${as[$i]}\nt --a $a --b ${bs[$i]}"]
+)
+def test_values_that_a_script_takes_together_are_told_of(tmp_path, capsys, line):
+    text = f"as=(1 2)\nbs=(3 4)\ni=$SLURM_ARRAY_TASK_ID\n{line}"
+    write_from_command(tmp_path / "study.yaml", text, StudyOptions())
+    assert "together; the study combines them freely" in capsys.readouterr().err
 
 
 def test_a_loop_is_a_command_too_and_its_seeds_are_the_studys(tmp_path):
