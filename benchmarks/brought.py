@@ -7,10 +7,10 @@ and ends: a graph network that imports for seconds, Keras' bars, skorch's table,
 LightGBM's rounds, Optuna with early stopping, a grid in a shell, and more. It is taken over as the
 documentation says: `hpsearch init`, the pattern that `hpsearch check` proposes, `hpsearch run`.
 
-For each program: the lines of the study file that were changed by hand, the attempts that were
-started, the wall clock as a share of that of the same trials in full (`pruner: none`), the time
-that `check` told as a share of what the study then took, and if the winner ends at the value that
-is shown when it runs by itself.
+For each program: the lines of the study file that were changed by hand, the
+attempts begun, the wall clock as a share of that of the same trials in full (`pruner: none`), the time
+that `check` told as a share of what `run` then took with Ray's start, if that lies in its range,
+and if the winner ends at the value that is shown when it runs by itself.
 """
 
 import json
@@ -19,6 +19,7 @@ import re
 import subprocess
 import sys
 import tempfile
+import time
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -28,7 +29,9 @@ import tables
 
 HPSEARCH = Path(sys.executable).with_name("hpsearch")
 TRIALS = 12
-TOLD = re.compile(r"the study will take (?:at most )?(?:about )?(.+?) on \d+ workers?")
+TOLD = re.compile(
+    r"the study will take (?:at most )?(?:about )?(.+?) on \d+ workers?, between (.+?) and (.+?):"
+)
 PARTS = {"h": 3600.0, "min": 60.0, "s": 1.0, "ms": 0.001}
 
 COMMON = """
@@ -169,7 +172,7 @@ def run(name: str, trials: int, folder: Path) -> dict[str, Any]:
         (folder / "grid.sh").write_text(shape.grid.replace("PYTHON", sys.executable))
         words = ["--command", str(folder / "grid.sh")]
     row: dict[str, Any] = {"program": name, "changed": 0}
-    row |= {"starts": None, "of_full": None, "told": None, "value": "not run"}
+    row |= {"starts": None, "of_full": None, "told": None, "in_range": None, "value": "not run"}
     _call(folder, "init", "study.yaml", *words, "--metric", shape.metric, "--name", "brought")
     file = folder / "study.yaml"
     text = file.read_text().replace("trials: 20", f"trials: {trials}")
@@ -181,7 +184,9 @@ def run(name: str, trials: int, folder: Path) -> dict[str, Any]:
         file.write_text(text.replace("task:\n", f"task:\n  {proposed[1]}\n", 1))
         row["changed"] = 1
         said = _call(folder, "check", "study.yaml")
+    begun = time.monotonic()
     _call(folder, "run", "study.yaml")
+    real_s = time.monotonic() - begun
     status = _json(folder, "status", "brought")
     trained = _json(folder, "trials", "brought")
     if not trained:
@@ -189,7 +194,9 @@ def run(name: str, trials: int, folder: Path) -> dict[str, Any]:
     row["starts"] = _attempts(folder)
     took_s = status["budget"]["wall_clock_seconds"]["used"]
     told = TOLD.search(said)
-    row["told"] = None if told is None else _seconds(told[1]) / took_s
+    if told is not None:
+        about_s, low_s, high_s = map(_seconds, told.groups())
+        row |= {"told": about_s / real_s, "in_range": low_s <= real_s <= high_s}
     row["value"] = _verdict(folder, shape)
     parsed = yaml.safe_load(file.read_text())
     parsed |= {"study": "in-full", "search": {"pruner": "none"}}

@@ -111,6 +111,7 @@ class Mirror:
             "gpu_seconds": summary.gpu_seconds,
             "best_trial": None if best is None else best.number,
             "best_value": None if best is None else best.value,
+            "best_value_at": None if best is None else best.seen_at,
             **{f"trials_{state.value}": summary.trials.get(state, 0) for state in State},
         }
         return StudyNews(
@@ -133,6 +134,8 @@ class Mirror:
         facts = {
             "state": trial.state.value,
             "value": None if value is None or not math.isfinite(value) else value,
+            "value_at": trial.seen_at,
+            "last_value": trial.last,
             "resource": trial.resource,
             "gpu_seconds": trial.gpu_seconds,
             "checkpoint": trial.best_checkpoint or trial.checkpoint,

@@ -65,7 +65,8 @@ class RungTrust:
 
     level: float  # its resource
     reached: int  # trials that reached it with a value
-    paused: int  # trials that paused there and did not go on
+    paused: int  # trials that wait there
+    pruned: int  # trials that ended there
     finished: int  # trials that were trained in full
     correlation: Correlation | None  # None if too few were trained in full to tell
 
@@ -99,19 +100,20 @@ def trust(curves: Sequence[TrialCurve], levels: Sequence[float]) -> list[RungTru
 def _trust(curves: Sequence[TrialCurve], index: int, level: float, following: float) -> RungTrust:
     at: dict[int, float] = {}
     end: dict[int, float] = {}
-    paused = 0
+    paused = pruned = 0
     for curve in curves:
         resource = _counting(curve.scores, level, following)
         score = curve.scores.get(resource, math.nan)
         if not math.isfinite(score):
             continue
         at[curve.number] = score
-        paused += curve.rung == index and curve.state in (State.PAUSED, State.PRUNED)
+        paused += curve.rung == index and curve.state is State.PAUSED
+        pruned += curve.rung == index and curve.state is State.PRUNED
         after = [score for reached, score in curve.scores.items() if reached > resource]
         best = min(filter(math.isfinite, after), default=None)
         if curve.state is State.COMPLETE and best is not None:
             end[curve.number] = best
-    return RungTrust(level, len(at), paused, len(end), _correlation(at, end))
+    return RungTrust(level, len(at), paused, pruned, len(end), _correlation(at, end))
 
 
 def _counting(scores: Mapping[float, float], level: float, following: float) -> float:

@@ -42,8 +42,8 @@ class StudyTrust:
 
     @property
     def weakest(self) -> RungTrust | None:
-        """The least trusted rung of those at which a trial has paused."""
-        pausing = [rung for rung in self.rungs if rung.paused]
+        """The least trusted rung of those at which a trial has stayed."""
+        pausing = [rung for rung in self.rungs if rung.paused + rung.pruned]
         return min(pausing, key=_lower_bound, default=None)
 
 

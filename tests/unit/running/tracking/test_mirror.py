@@ -24,7 +24,8 @@ def test_a_study_that_is_interrupted_and_resumed_is_told_once(sqlite_url, tmp_pa
         news = notebook.last[trial.number]
         assert (news.trial.state, news.trial.params) == (trial.state, trial.params)
         assert news.is_over
-        assert news.facts.get("value") == trial.value
+        known = [news.facts.get(name) for name in ("value", "value_at", "last_value")]
+        assert known == [trial.value, trial.seen_at, trial.last]
     assert {State.COMPLETE, State.PRUNED, State.FAILED} == {
         news.trial.state for news in notebook.last.values()
     }

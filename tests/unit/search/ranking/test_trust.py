@@ -137,4 +137,4 @@ def test_the_spread_of_the_selected_ones_is_corrected():
 )
 def test_the_verdict_follows_from_the_interval(low, high, verdict):
     correlation = Correlation((low + high) / 2, low, high, 9)
-    assert RungTrust(1.0, 20, 11, 9, correlation).verdict is verdict
+    assert RungTrust(1.0, 20, 6, 5, 9, correlation).verdict is verdict
