@@ -7,8 +7,8 @@ and ends: a graph network that imports for seconds, Keras' bars, skorch's table,
 LightGBM's rounds, Optuna with early stopping, a grid in a shell, and more. It is taken over as the
 documentation says: `hpsearch init`, the pattern that `hpsearch check` proposes, `hpsearch run`.
 
-For each program: the lines of the study file that were changed by hand, the
-attempts begun, the wall clock as a share of that of the same trials in full (`pruner: none`), the time
+For each program: the lines of the study file that were changed by hand, the attempts begun, the
+wall clock as a share of that of the same trials in full (`pruner: none`), the time
 that `check` told as a share of what `run` then took with Ray's start, if that lies in its range,
 and if the winner ends at the value that is shown when it runs by itself.
 """
@@ -69,12 +69,59 @@ class Shape(NamedTuple):
         metric: The metric that its author looks at.
         start_s: The seconds until its first step.
         grid: A script of a shell that calls it; None if it is called by its command line.
+        file: The study file for its function; None if it is a command or a script of Optuna's.
     """
 
     code: str
     metric: str = "accuracy"
     start_s: float = 0.5
     grid: str | None = None
+    file: str | None = None
+
+
+BY_HAND = """
+if len(sys.argv) > 1:
+    for epoch, loss, value in epochs():
+        print(f"{value:.6f}")
+"""
+FUNCTION = """
+study: brought
+task: {kind: program:train}
+space:
+  lr: {type: float, low: 0.01, high: 1.0, log: true}
+  hidden: {type: int, low: 16, high: 256, log: true}
+objective: {metric: accuracy, direction: maximize}
+budget: {trials: 20, per_trial: {epochs: 9}}
+search: {pruner: {kind: promotion, eta: 3, first_rung: 1}}
+resources: {workers: auto, cpu: 1, gpu: 0}
+"""
+TRAINER = """
+import torch
+from transformers import Trainer, TrainerCallback, TrainingArguments
+
+class Model(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.rows = torch.nn.Linear(1, 1)
+
+    def forward(self, x, labels=None):
+        y = self.rows(x)
+        return {"loss": ((y - labels) ** 2).mean(), "logits": y}
+
+def train(params, trial):
+    options.lr, options.hidden = params["lr"], params["hidden"]
+    told = epochs()
+
+    class Told(TrainerCallback):
+        def on_epoch_end(self, *given, **more):
+            epoch, loss, value = next(told)
+            trial.report(epoch, {"accuracy": round(value, 6)})
+
+    given = TrainingArguments("unused", num_train_epochs=9, save_strategy="no", report_to=[],
+                              logging_strategy="no", disable_tqdm=True, use_cpu=True)
+    rows = [{"x": torch.ones(1), "labels": torch.ones(1)}] * 8
+    Trainer(Model(), given, train_dataset=rows, callbacks=[Told()]).train()
+"""
 
 
 SHAPES = {
@@ -157,6 +204,27 @@ SHAPES = {
         grid="for lr in 0.3 0.1 0.03 0.01; do\n  for hidden in 32 64 128; do\n"
         "    PYTHON program.py --lr=$lr --hidden=$hidden --epochs 9\n  done\ndone\n",
     ),
+    "an objective of Optuna": Shape(
+        BY_HAND + "import optuna\n"
+        "def objective(trial):\n"
+        '    options.lr = trial.suggest_float("lr", 0.01, 1.0, log=True)\n'
+        '    options.hidden = trial.suggest_int("hidden", 16, 256, log=True)\n'
+        "    for epoch, loss, value in epochs():\n"
+        "        trial.report(round(value, 6), epoch)\n"
+        "        if trial.should_prune(): raise optuna.TrialPruned\n"
+        "    return round(value, 6)\n"
+        "if len(sys.argv) == 1:\n"
+        '    study = optuna.create_study(study_name="brought", direction="maximize")\n'
+        "    study.optimize(objective, n_trials=20)\n",
+    ),
+    "a function": Shape(
+        BY_HAND + "def train(params, trial):\n"
+        '    options.lr, options.hidden = params["lr"], params["hidden"]\n'
+        "    for epoch, loss, value in epochs():\n"
+        '        trial.report(epoch, {"accuracy": round(value, 6)})\n',
+        file=FUNCTION,
+    ),
+    "Trainer, nothing saved": Shape(BY_HAND + TRAINER, file=FUNCTION),
 }
 PACE_S = 0.25
 
@@ -173,8 +241,13 @@ def run(name: str, trials: int, folder: Path) -> dict[str, Any]:
         words = ["--command", str(folder / "grid.sh")]
     row: dict[str, Any] = {"program": name, "changed": 0}
     row |= {"starts": None, "of_full": None, "told": None, "in_range": None, "value": "not run"}
-    _call(folder, "init", "study.yaml", *words, "--metric", shape.metric, "--name", "brought")
+    if "optuna" in code:
+        words = ["--from", "program.py"]
     file = folder / "study.yaml"
+    if shape.file is None:
+        _call(folder, "init", str(file), *words, "--metric", shape.metric, "--name", "brought")
+    else:
+        file.write_text(shape.file)
     text = file.read_text().replace("trials: 20", f"trials: {trials}")
     text = text.replace("resources: {workers: auto, cpu: 1", "resources: {workers: 2, cpu: 0.5")
     file.write_text(text)
