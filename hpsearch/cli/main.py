@@ -36,12 +36,17 @@ def main(arguments: Sequence[str] | None = None) -> None:
     atexit.register(gc.freeze)
     with streams.guarded(), interrupts.heard():
         code = _exit_code(arguments)
-        if ray_thread.any_is_stuck():
+        if ray_thread.any_is_stuck() or _has_left_a_tracker():
             with suppress(streams.ReaderGone, UserError):
                 sys.stdout.flush()
-            # An orderly exit would wait for threads of Ray, or crash on them.
+            # An orderly exit would wait for threads of Ray or a tracker, or crash on them.
             os._exit(code if isinstance(code, int) else 1)
         sys.exit(code)
+
+
+def _has_left_a_tracker() -> bool:
+    senders = sys.modules.get("hpsearch.running.tracking.senders")  # none, where it is not imported
+    return senders is not None and senders.any_is_stuck()
 
 
 def _exit_code(arguments: Sequence[str] | None) -> int | str | None:

@@ -1,69 +1,21 @@
-"""The experiment trackers that `track` in a study file can name, with their options."""
+"""The experiment trackers that `track` in a study file can name: those that plugins offer."""
 
-import re
-from collections.abc import Iterator
-from typing import Annotated, Any, Literal, TypeAlias
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from pydantic import AfterValidator, BeforeValidator, Field
+from pydantic import AfterValidator, BaseModel, BeforeValidator, Field, create_model
 
+from hpsearch.domain.plugins.door import offers_of
+from hpsearch.domain.plugins.offers import TrackerPlugin
 from hpsearch.study_file.validation import Mistake, Model, refusal, shown
 from trials.settings import nearest
 
-_PASSWORD = re.compile(
-    r"://[^/@:]*:(?!\d+([/?]|$))[^@]+@|[?&]\w*(passw(or)?d|secret|token|api_?key)=", re.IGNORECASE
-)
-"""In a URL: before its host, or among its options. A number after a colon is a port."""
-
-Text: TypeAlias = Annotated[str, Field(min_length=1)]
+TRACKERS: Mapping[str, TrackerPlugin] = offers_of(TrackerPlugin)
+"""All trackers, by name."""
 
 
-class MlflowOptions(Model):
-    """MLflow: a run for the study, and nested in it one for each trial."""
-
-    uri: Text | None = None
-    """The tracking server or database; without it as MLFLOW_TRACKING_URI says."""
-    experiment: Text | None = None
-    """The experiment; without it the study's name."""
-
-    def mistakes(self) -> Iterator[Mistake]:
-        """A password: the study file is kept in the database."""
-        if self.uri is not None and _PASSWORD.search(self.uri):
-            what = "has a password in it, and study files are kept in the database"
-            yield "uri", f"{what}; use MLFLOW_TRACKING_USERNAME and MLFLOW_TRACKING_PASSWORD"
-
-
-class WandbOptions(Model):
-    """Weights & Biases: a run for each trial, in a group for the study."""
-
-    project: Text = "hpsearch"
-    """The project."""
-    entity: Text | None = None
-    """The team or user; without it as WANDB_ENTITY says."""
-    mode: Literal["online", "offline"] | None = None
-    """Online sends runs, offline writes them; without it as WANDB_MODE says, else online."""
-    folder: Text | None = None
-    """The folder for wandb's files; without it `wandb` beside the study file."""
-
-
-class TensorboardOptions(Model):
-    """TensorBoard: event files, in a folder for each trial."""
-
-    folder: Text = "runs"
-    """The folder that the study gets a folder of its own in."""
-
-
-TrackerOptions: TypeAlias = MlflowOptions | WandbOptions | TensorboardOptions
-
-
-class NamedTracker(Model):
+class _Named(Model):
     """One tracker by its name, with its options."""
-
-    mlflow: MlflowOptions | None = None
-    """MLflow: a run for the study, and nested in it one for each trial."""
-    wandb: WandbOptions | None = None
-    """Weights & Biases: a run for each trial, in a group for the study."""
-    tensorboard: TensorboardOptions | None = None
-    """TensorBoard: event files, in a folder for each trial."""
 
     def mistakes(self) -> Iterator[Mistake]:
         """No tracker, or several in one item."""
@@ -79,14 +31,24 @@ class NamedTracker(Model):
         return next(kind for kind in TRACKERS if getattr(self, kind) is not None)
 
     @property
-    def options(self) -> TrackerOptions:
+    def options(self) -> BaseModel:
         """The options of the tracker."""
-        options: TrackerOptions = getattr(self, self.kind)
+        options: BaseModel = getattr(self, self.kind)
         return options
 
 
-TRACKERS = tuple(NamedTracker.model_fields)
-"""The names of all trackers."""
+if TYPE_CHECKING:
+    NamedTracker = _Named
+else:
+    NamedTracker = create_model(
+        "Tracker",
+        __base__=_Named,
+        __doc__=_Named.__doc__,
+        **{
+            name: (each.options | None, Field(None, description=each.options.__doc__))
+            for name, each in TRACKERS.items()
+        },
+    )
 
 
 def as_named(value: Any) -> Any:
@@ -112,8 +74,7 @@ def _different(trackers: tuple[NamedTracker, ...]) -> tuple[NamedTracker, ...]:
     return trackers
 
 
-_Kind = Literal["mlflow", "wandb", "tensorboard"]
-_Written: TypeAlias = _Kind | NamedTracker
+_Written: Any = Literal[tuple(TRACKERS)] | NamedTracker
 TrackerList = Annotated[
     tuple[Annotated[NamedTracker, BeforeValidator(as_named)], ...],
     Field(strict=False),

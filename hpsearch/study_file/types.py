@@ -12,6 +12,9 @@ from hpsearch.study_file.validation import refusal, shown, worded
 Scalar: TypeAlias = bool | int | float | str | None
 """The values that a parameter can have, without lists and mappings."""
 
+Text: TypeAlias = Annotated[str, Field(min_length=1)]
+"""Text that is not empty."""
+
 EXACT = 2**53
 """The largest whole number that Optuna can store exactly: it keeps parameters as floats."""
 

@@ -23,7 +23,10 @@ GAUGES = {
     "gpu_seconds_spent": ("GPU-seconds of ended attempts.",),
     "gpu_seconds_budget": ("The limit on GPU-seconds, if any.",),
     "cost_spent": ("The price of the GPU-seconds spent, if stated.",),
-    "best_value": ("The best value that a trial has reported so far, on its way or at its end.", "objective"),
+    "best_value": (
+        "The best value that a trial has reported so far, on its way or at its end.",
+        "objective",
+    ),
 }
 """The text of each gauge, and its label beside `study`."""
 DURATIONS = {

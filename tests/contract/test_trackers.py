@@ -19,11 +19,10 @@ import pytest
 
 from hpsearch.domain.history import History
 from hpsearch.domain.lifecycle import State
-from hpsearch.running.tracking import processes
-from hpsearch.running.tracking.processes import Senders
+from hpsearch.running.tracking.senders import Senders, install, missing
 from hpsearch.store.store import Store
 from hpsearch.study_file.models import StudySpec
-from hpsearch.study_file.trackers import TRACKERS, MlflowOptions, NamedTracker, TensorboardOptions
+from hpsearch.study_file.trackers import TRACKERS, NamedTracker
 from support.studies.tracked import Notebook, finish, points_of, recorded, tracked
 from support.studies.tracked import send as send_to_notebook
 from trials.checkpoints.folders import trial_folder
@@ -192,7 +191,7 @@ class Sent:
 def sent(tmp_path_factory: pytest.TempPathFactory) -> Sent:
     folder = tmp_path_factory.mktemp("tracked")
     here = [NamedTracker.model_validate({kind: OPTIONS[kind]}) for kind in TRACKERS]
-    trackers = [tracker for tracker in here if tracker.kind not in processes.missing(here)]
+    trackers = [tracker for tracker in here if tracker.kind not in missing(here)]
     url = f"sqlite:///{folder}/study.db"
     spec = tracked(url, base=folder)
     send(url, spec, folder, trackers)
@@ -212,9 +211,9 @@ def send(url: str, spec: StudySpec, folder: Path, trackers: list[NamedTracker]) 
 
 def need(kind: str) -> None:
     """Skip a test whose tracker is not installed, unless it must be."""
-    if kind not in processes.missing([NamedTracker.model_validate({kind: {}})]):
+    if kind not in missing([NamedTracker.model_validate({kind: {}})]):
         return
-    why = f"{kind} is not installed: {processes.install([kind])}"
+    why = f"{kind} is not installed: {install([kind])}"
     if os.environ.get(REQUIRED):
         pytest.fail(why)
     pytest.skip(why)
@@ -259,12 +258,12 @@ def test_a_run_whose_answer_is_lost_is_not_created_twice(sqlite_url, tmp_path, m
     need("mlflow")
     from mlflow.tracking import MlflowClient
 
-    from hpsearch.bridges.mlflow.write import open_tracker
+    from hpsearch.plugins.mlflow.tracker import MlflowTracker
 
     spec, notebook = tracked(sqlite_url), Notebook()
     send_to_notebook(sqlite_url, spec, tmp_path, notebook)
     (study, *_), (trial, *_) = notebook.studies, notebook.trials
-    tracker = open_tracker(MlflowOptions(uri=f"sqlite:///{tmp_path}/mlflow.db", experiment="demo"))
+    tracker = MlflowTracker("sqlite:///mlflow.db", "demo", tmp_path)
     create = MlflowClient.create_run
 
     def lose(client: MlflowClient, *args: Any, **named: Any) -> None:
@@ -286,13 +285,13 @@ def test_what_a_full_disk_has_no_room_for_is_sent_again_and_read(sqlite_url, tmp
     need("tensorboard")
     from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
-    from hpsearch.bridges.tensorboard.write import open_tracker
+    from hpsearch.plugins.tensorboard.tracker import TensorboardTracker
 
     spec, notebook = tracked(sqlite_url), Notebook()
     send_to_notebook(sqlite_url, spec, tmp_path, notebook)
     study = notebook.studies[0]
     trial = next(trial for trial in notebook.trials if trial.points)
-    tracker = open_tracker(TensorboardOptions(folder=str(tmp_path / "runs")))
+    tracker = TensorboardTracker(tmp_path / "runs")
     with files_up_to(150), pytest.raises(OSError, match="too large"):
         tracker.send_trial(study, trial)
     tracker.send_trial(study, trial)

@@ -81,7 +81,7 @@ def _export_for_optuna(to: str, wanted: StudyExport) -> None:
 def _send(wanted: StudyExport) -> None:
     from hpsearch.running.creation.study import spec_of
     from hpsearch.running.study_run.ownership import refuse_if_held
-    from hpsearch.running.tracking.processes import Senders, refuse_missing
+    from hpsearch.running.tracking.senders import Senders, refuse_missing
 
     trackers = () if wanted.to is None else _named(wanted.to)
     with reading(wanted.storage) as connection:

@@ -26,7 +26,7 @@ from hpsearch.running.creation import warm_start
 from hpsearch.running.executors.cluster.address import refuse_unreachable
 from hpsearch.running.rehearsal import first_trial
 from hpsearch.running.rehearsal.first_step import rehearse
-from hpsearch.running.tracking.processes import refuse_missing
+from hpsearch.running.tracking.senders import refuse_missing
 from hpsearch.store.connecting.database import Database
 from hpsearch.store.connecting.url import display, is_sqlite, parse_url, refuse_in_memory
 from hpsearch.store.store import Store

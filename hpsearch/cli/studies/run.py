@@ -31,7 +31,7 @@ from hpsearch.running.study_run.ownership import refuse_if_held
 from hpsearch.running.study_run.signals import stopped_by_signals
 from hpsearch.running.study_run.workers import refuse_contradictions
 from hpsearch.running.tracking.notices import notifying, recipient_of
-from hpsearch.running.tracking.processes import install, missing, refuse_missing
+from hpsearch.running.tracking.senders import install, missing, refuse_missing
 from hpsearch.store.connecting.url import parse_url, refuse_in_memory
 from hpsearch.store.reading.queries import find_study
 from hpsearch.store.store import Store

@@ -16,7 +16,7 @@ from hpsearch.running.slurm.queue import refuse_queued, seen_in
 from hpsearch.running.slurm.submission import StudyJob, calls_of, script_of, submit
 from hpsearch.running.study_run.ownership import refuse_if_held
 from hpsearch.running.study_run.workers import refuse_contradictions
-from hpsearch.running.tracking.processes import refuse_missing
+from hpsearch.running.tracking.senders import refuse_missing
 from hpsearch.store.connecting.hints import DEFAULT_STORAGE
 from hpsearch.store.connecting.url import display, file_of, parse_url, refuse_in_memory
 from hpsearch.store.store import Store

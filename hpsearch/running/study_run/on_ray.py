@@ -20,7 +20,7 @@ from hpsearch.running.driver.sweeping import Sweeper
 from hpsearch.running.study_run.brain import build_study
 from hpsearch.running.study_run.ownership import owning
 from hpsearch.running.study_run.workers import worker_config
-from hpsearch.running.tracking.processes import Senders, sending
+from hpsearch.running.tracking.senders import Senders, sending
 from hpsearch.store.leases import Lease
 from hpsearch.store.reading.attempts import changes, environments_of
 from hpsearch.store.reading.queries import find_study

@@ -8,9 +8,9 @@ from typing import Any, NamedTuple
 
 from hpsearch.domain.facts import Role
 from hpsearch.domain.lifecycle import State
+from hpsearch.domain.plugins.news import Point, StudyNews, Tracker, TrialNews
 from hpsearch.domain.records import ReportRecord, Trial
 from hpsearch.running.checkpoint_folders import TRACKING, folder_name
-from hpsearch.running.tracking.news import Point, StudyNews, Tracker, TrialNews
 from hpsearch.running.tracking.secrets import without_passwords
 from hpsearch.store.reading.queries import study_of_id
 from hpsearch.store.reading.standing import study_summary

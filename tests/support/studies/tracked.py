@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from hpsearch.domain.history import History
+from hpsearch.domain.plugins.news import StudyNews, Tracker, TrialNews
 from hpsearch.running.tracking.mirror import Mirror, Sent
-from hpsearch.running.tracking.news import StudyNews, Tracker, TrialNews
 from hpsearch.store.store import Store
 from hpsearch.study_file.models import StudySpec
 from support.studies.driven import drive

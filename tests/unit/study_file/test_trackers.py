@@ -5,9 +5,9 @@ from pathlib import Path
 import jsonschema
 import pytest
 
+from hpsearch.plugins.mlflow import MlflowOptions
 from hpsearch.study_file.reading import parse
 from hpsearch.study_file.schema import study_file_schema
-from hpsearch.study_file.trackers import MlflowOptions
 from support.files.study_files import GOOD, problems_of
 from trials.descriptions import yaml_source
 

@@ -9,7 +9,6 @@ import pytest
 
 from hpsearch.domain.records import StudyRecord, StudyState
 from hpsearch.running.tracking.notices import Event, notifying, recipient_of
-from hpsearch.running.tracking.processes import DISTRIBUTIONS
 from hpsearch.study_file.reading import parse
 from hpsearch.study_file.trackers import TRACKERS, NamedTracker
 from support.files import pages
@@ -38,7 +37,7 @@ def test_every_tracker_has_an_extra_of_its_own(kind):
     project = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
     extra = re.search(rf'^{kind} = \["([\w-]+)>=', project, flags=re.MULTILINE)
     assert extra
-    assert extra[1] in DISTRIBUTIONS[kind]
+    assert extra[1] in TRACKERS[kind].packages
 
 
 def test_the_document_shown_is_like_those_that_are_sent():

@@ -12,9 +12,9 @@ from typing import Any
 import wandb
 
 from hpsearch.domain.lifecycle import State
+from hpsearch.domain.plugins.news import StudyNews, Tracker, TrialNews, named
 from hpsearch.domain.records import StudyState
-from hpsearch.running.tracking.news import StudyNews, Tracker, TrialNews, named
-from hpsearch.study_file.trackers import WandbOptions
+from hpsearch.plugins.wandb import WandbOptions
 
 STUDY = "study"  # ends the id of the study's own run
 INIT_S = 60.0  # seconds that wandb may take to begin a run
@@ -23,15 +23,15 @@ INIT_S = 60.0  # seconds that wandb may take to begin a run
 class WandbTracker(Tracker):
     """A project of Weights & Biases."""
 
-    def __init__(self, options: WandbOptions) -> None:
+    def __init__(self, options: WandbOptions, base: Path) -> None:
         self._options = options
+        self._folder = base / (options.folder or "")
         mode = options.mode or os.environ.get("WANDB_MODE") or "online"
         self._mode: Any = mode
         self._is_offline = mode == "offline"
         self._open: dict[str, Any] = {}
         """Runs that are open, by the end of their ids."""
-        if options.folder is not None:
-            Path(options.folder).mkdir(parents=True, exist_ok=True)
+        self._folder.mkdir(parents=True, exist_ok=True)
 
     @property
     def target(self) -> str:
@@ -83,7 +83,7 @@ class WandbTracker(Tracker):
                 group=study.label,
                 job_type=role,
                 config=config,
-                dir=self._options.folder,
+                dir=str(self._folder),
                 mode=self._mode,
                 resume=None if self._is_offline else "allow",
                 reinit="create_new",
@@ -96,9 +96,6 @@ class WandbTracker(Tracker):
 
     def _finish(self, key: str, *, failed: bool) -> None:
         self._open.pop(key).finish(exit_code=1 if failed else 0)
-
-
-open_tracker = WandbTracker
 
 
 def _settings() -> wandb.Settings:

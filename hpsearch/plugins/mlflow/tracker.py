@@ -7,15 +7,15 @@ point that is sent twice, MLflow's databases keep one.
 import os
 import re
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from mlflow.entities import Metric, Param, Run, RunTag
 from mlflow.tracking import MlflowClient
 
 from hpsearch.domain.lifecycle import State
+from hpsearch.domain.plugins.news import StudyNews, Tracker, TrialNews, named
 from hpsearch.domain.records import StudyState, Trial
-from hpsearch.running.tracking.news import StudyNews, Tracker, TrialNews, named
-from hpsearch.study_file.trackers import MlflowOptions
 from trials.settings import as_scalar
 
 STUDY_TAG, TRIAL_TAG = "hpsearch.study", "hpsearch.trial"
@@ -25,6 +25,7 @@ RETRIES = "2"
 """Of a request. With MLflow's own 7 a server that is not there is reported after four minutes."""
 LONGEST_VALUE = 5000  # characters of a tag or parameter that every version of MLflow takes
 
+_SQLITE = "sqlite:///"
 _NOT_ALLOWED = re.compile(r"[^\w\-. /]")
 _STATUS = {
     State.QUEUED: "SCHEDULED",
@@ -43,12 +44,23 @@ _STUDY_STATUS = {
 
 
 class MlflowTracker(Tracker):
-    """A tracking server or database of MLflow."""
+    """A tracking server or database of MLflow.
 
-    def __init__(self, options: MlflowOptions) -> None:
+    Args:
+        uri: The server or database; None for that of MLFLOW_TRACKING_URI, or one in `base`.
+        experiment: None for the study's name.
+    """
+
+    def __init__(self, uri: str | None, experiment: str | None, base: Path) -> None:
         os.environ.setdefault("MLFLOW_HTTP_REQUEST_MAX_RETRIES", RETRIES)
-        self._client = MlflowClient(tracking_uri=options.uri)
-        self._experiment = options.experiment
+        uri = uri or os.environ.get("MLFLOW_TRACKING_URI") or f"{_SQLITE}mlflow.db"
+        path = uri.removeprefix(_SQLITE)
+        if path != uri:
+            uri = f"{_SQLITE}{base / path}"
+        elif not re.match(r"[a-z-]+:|databricks$", path):
+            uri = str(base / path)
+        self._client = MlflowClient(tracking_uri=uri)
+        self._experiment = experiment
         self._runs: dict[str, str] | None = None
         """The ids of runs, by the number of the trial; that of the study under an empty text. None
         while it is not known which there are."""
@@ -143,9 +155,6 @@ class MlflowTracker(Tracker):
             self._client.set_terminated(run, status, _milliseconds(ended))
         else:
             self._client.update_run(run, status)
-
-
-open_tracker = MlflowTracker
 
 
 def _numbers(facts: Mapping[str, Any], names: Sequence[str], at: float, step: int) -> list[Metric]:

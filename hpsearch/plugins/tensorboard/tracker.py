@@ -12,8 +12,7 @@ from typing import Any
 from torch.utils.tensorboard import SummaryWriter, summary
 
 from hpsearch.domain.lifecycle import State
-from hpsearch.running.tracking.news import StudyNews, Tracker, TrialNews
-from hpsearch.study_file.trackers import TensorboardOptions
+from hpsearch.domain.plugins.news import StudyNews, Tracker, TrialNews
 from trials.checkpoints.folders import trial_folder
 from trials.settings import as_scalar
 
@@ -24,8 +23,8 @@ VALUE = "hpsearch/value"
 class TensorboardTracker(Tracker):
     """A folder for TensorBoard."""
 
-    def __init__(self, options: TensorboardOptions) -> None:
-        self._folder = Path(options.folder).resolve()
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder.resolve()
         self._writers: dict[str, SummaryWriter] = {}
         """Open files, by the names of their folders."""
 
@@ -93,9 +92,6 @@ class TensorboardTracker(Tracker):
             writer.close()
         else:
             self._writers[name] = writer
-
-
-open_tracker = TensorboardTracker
 
 
 def _table(facts: Mapping[str, Any]) -> str:

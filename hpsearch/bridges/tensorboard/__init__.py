@@ -1,1 +1,0 @@
-"""TensorBoard: event files for the trials of a study. `write` makes them."""

@@ -1,0 +1,59 @@
+"""The plugins that are installed, by the entry point `hpsearch.plugins`.
+
+A package names a list of offers there:
+
+    [project.entry-points."hpsearch.plugins"]
+    mine = "my_package:offers"
+
+A plugin that cannot be imported is told of, once, and left out.
+"""
+
+import logging
+from collections.abc import Mapping
+from functools import cache
+from importlib.metadata import EntryPoint, entry_points
+from typing import TypeVar
+
+from hpsearch.domain.plugins.offers import Offer
+
+GROUP = "hpsearch.plugins"
+OURS = "hpsearch"
+
+Kind = TypeVar("Kind")
+log = logging.getLogger("hpsearch")
+
+
+@cache
+def installed() -> Mapping[str, tuple[Offer, ...]]:
+    """What each plugin offers, by the name of its entry point; our own first."""
+    found: dict[str, tuple[Offer, ...]] = {}
+    for entry in sorted(
+        entry_points(group=GROUP), key=lambda each: (not _is_ours(each), each.name)
+    ):
+        try:
+            offers = tuple(entry.load())
+        except Exception as error:  # noqa: BLE001 - it is somebody else's code
+            log.warning("plugin %s is left out: %s: %s", entry.name, type(error).__name__, error)
+        else:
+            found.setdefault(entry.name, offers)
+    return found
+
+
+def offers_of(kind: type[Kind]) -> dict[str, Kind]:
+    """The offers of one kind, by their names. Of two with one name the first one counts."""
+    found: dict[str, Kind] = {}
+    for offers in installed().values():
+        for offer in offers:
+            if isinstance(offer, kind):
+                found.setdefault(offer.name, offer)
+    return found
+
+
+def packages() -> list[str]:
+    """The plugins that other packages brought, each with its distribution and version."""
+    others = [each for each in entry_points(group=GROUP) if not _is_ours(each) and each.dist]
+    return [f"{each.name} ({each.dist.name} {each.dist.version})" for each in others if each.dist]
+
+
+def _is_ours(entry: EntryPoint) -> bool:
+    return entry.value.partition(":")[0].startswith(f"{OURS}.")

@@ -1,0 +1,5 @@
+"""What connects hpsearch with programs outside of it: a folder for each.
+
+The rest of hpsearch imports none of them. It finds them, and those of other packages, by the entry
+point `hpsearch.plugins` (`hpsearch.domain.plugins`).
+"""
