@@ -24,7 +24,10 @@ from hpsearch.cli.commands import results
 # isort: split
 from hpsearch.cli.commands import maintenance
 
-PANELS = (search, results, maintenance)
+# isort: split
+from hpsearch.cli.commands import plugged
+
+PANELS = (search, results, maintenance, plugged)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

@@ -1,13 +1,15 @@
 """Options and arguments with their help texts: shared ones, and groups that belong together."""
 
 import math
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, make_dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 from typer import Argument, Option
 
 from hpsearch.cli.output import Format, TrainOn, TreeFormat, What, suggest_for
+from hpsearch.domain.plugins.door import offers_of
+from hpsearch.domain.plugins.offers import WatchPlugin
 from hpsearch.errors import UserError
 from hpsearch.store.connecting.hints import DEFAULT_STORAGE
 
@@ -65,7 +67,7 @@ Force = Annotated[bool, Option("--force", help="Replace the file if it already e
 
 
 @dataclass(frozen=True)
-class RunOptions:
+class _OfRun:
     """Options on how a study is driven; None as the study file says."""
 
     storage: Storage = DEFAULT_STORAGE
@@ -83,29 +85,38 @@ class RunOptions:
             "Can be repeated."
         ),
     ] = None
-    notify: Annotated[
-        str | None,
-        Option(
-            metavar="URL|COMMAND",
-            envvar="HPSEARCH_NOTIFY",
-            help="Who is sent a notice of a new best, of trouble and of the end.",
-        ),
-    ] = None
-    metrics: Annotated[
-        str | None,
-        Option(
-            metavar="[HOST:]PORT",
-            envvar="HPSEARCH_METRICS",
-            help="Where a Prometheus reads the metrics of the study. Port 0 takes a free one.",
-        ),
-    ] = None
     quiet: Annotated[bool, Option("--quiet", "-q", help="Do not show live progress.")] = False
+
+    @property
+    def watches(self) -> dict[str, str]:
+        """The options that plugins offer to watch the study, as far as they are given."""
+        given = {name: getattr(self, name) for name in WATCHES}
+        return {name: text for name, text in given.items() if text is not None}
 
     @property
     def changes_nothing_else(self) -> bool:
         """True if none of the options says how a driver would work."""
         driven_as = (self.workers, self.priority, self.checkpoints)
         return driven_as == (None, None, None) and not self.enqueue
+
+
+WATCHES = offers_of(WatchPlugin)
+
+
+def _of_watch(plugin: WatchPlugin) -> Any:
+    variable = f"HPSEARCH_{plugin.name.upper()}"
+    return Annotated[str | None, Option(metavar=plugin.metavar, envvar=variable, help=plugin.help)]
+
+
+if TYPE_CHECKING:
+    RunOptions = _OfRun
+else:
+    RunOptions = make_dataclass(
+        "RunOptions",
+        [(name, _of_watch(plugin), None) for name, plugin in WATCHES.items()],
+        bases=(_OfRun,),
+        frozen=True,
+    )
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""`hpsearch dashboard`: studies as pages, behind the gate; `hpsearch mcp`: for agents."""
+"""`hpsearch dashboard`: studies as pages, behind the gate."""
 
 import os
 import secrets
@@ -110,16 +110,3 @@ def _listening(host: str, port: int) -> socket.socket:
         why = getattr(error, "strerror", None) or error
         hint = "choose another --port; --host is an address of this machine, or 0.0.0.0 for all"
         raise UserError(f"cannot listen on {host[:80]}, port {port}: {why}", hint) from None
-
-
-def serve_agents(storage: str, *, allow_changes: bool) -> None:
-    """Serve until the client closes stdin. Only messages of the protocol go to stdout."""
-    try:
-        from hpsearch.views.agents import server_of
-    except ModuleNotFoundError as error:
-        if (error.name or "").partition(".")[0] != "mcp":
-            raise
-        hint = "install it, in the folder of hpsearch's sources: pip install '.[mcp]'"
-        raise UserError("the Model Context Protocol's package is not installed", hint) from None
-    Store.open(storage, create=False).close()
-    server_of(storage, allow_changes=allow_changes).run("stdio")

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, Field, create_model
 
-from hpsearch.domain.plugins.door import offers_of
+from hpsearch.domain.plugins.door import named, offers_of
 from hpsearch.domain.plugins.offers import TrackerPlugin
 from hpsearch.study_file.validation import Mistake, Model, refusal, shown
 from trials.settings import nearest
@@ -45,8 +45,8 @@ else:
         __base__=_Named,
         __doc__=_Named.__doc__,
         **{
-            name: (each.options | None, Field(None, description=each.options.__doc__))
-            for name, each in TRACKERS.items()
+            name: (options | None, Field(None, description=options.__doc__))
+            for name, options in ((name, named(each.options)) for name, each in TRACKERS.items())
         },
     )
 

@@ -6,8 +6,6 @@
 `terminal`    tables and panels that are printed
 `report`      the report of a study on one page, as HTML or Markdown
 `pages`       live pages on studies, and the gate in front of them
-`agents`      studies for agents, by the Model Context Protocol
 `forecast`    the plan of a study, before it runs
 `live`        a study while it runs, watched from inside its driver
-`metrics`     the same as numbers, which a Prometheus reads
 """

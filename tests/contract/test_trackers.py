@@ -19,6 +19,8 @@ import pytest
 
 from hpsearch.domain.history import History
 from hpsearch.domain.lifecycle import State
+from hpsearch.plugins.mlflow.options import MlflowOptions
+from hpsearch.plugins.tensorboard.options import TensorboardOptions
 from hpsearch.running.tracking.senders import Senders, install, missing
 from hpsearch.store.store import Store
 from hpsearch.study_file.models import StudySpec
@@ -263,7 +265,8 @@ def test_a_run_whose_answer_is_lost_is_not_created_twice(sqlite_url, tmp_path, m
     spec, notebook = tracked(sqlite_url), Notebook()
     send_to_notebook(sqlite_url, spec, tmp_path, notebook)
     (study, *_), (trial, *_) = notebook.studies, notebook.trials
-    tracker = MlflowTracker("sqlite:///mlflow.db", "demo", tmp_path)
+    options = MlflowOptions(uri="sqlite:///mlflow.db", experiment="demo")
+    tracker = MlflowTracker(options, tmp_path)
     create = MlflowClient.create_run
 
     def lose(client: MlflowClient, *args: Any, **named: Any) -> None:
@@ -291,7 +294,7 @@ def test_what_a_full_disk_has_no_room_for_is_sent_again_and_read(sqlite_url, tmp
     send_to_notebook(sqlite_url, spec, tmp_path, notebook)
     study = notebook.studies[0]
     trial = next(trial for trial in notebook.trials if trial.points)
-    tracker = TensorboardTracker(tmp_path / "runs")
+    tracker = TensorboardTracker(TensorboardOptions(), tmp_path)
     with files_up_to(150), pytest.raises(OSError, match="too large"):
         tracker.send_trial(study, trial)
     tracker.send_trial(study, trial)

@@ -2,4 +2,5 @@
 
 * `app`: the program, and commands with groups of options.
 * `search`, `results`, `maintenance`: its commands, in the order of the help.
+* `plugged`: those that plugins offer.
 """

@@ -150,13 +150,3 @@ def dashboard(
     ] = False,
 ) -> None:
     """Serve the studies of a database as pages to this machine or, with a token, to others."""
-
-
-@command(app, RESULTS, "serving:serve_agents")
-def mcp(
-    storage: Storage = DEFAULT_STORAGE,
-    allow_changes: Annotated[
-        bool, Option("--allow-changes", help="Agents may propose configurations and stop trials.")
-    ] = False,
-) -> None:
-    """Serve studies to an agent by the Model Context Protocol, over stdin and stdout."""

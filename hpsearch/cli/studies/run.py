@@ -2,7 +2,7 @@
 
 import shlex
 from collections.abc import Callable, Mapping
-from contextlib import ExitStack, closing
+from contextlib import closing
 from functools import partial
 from pathlib import Path
 
@@ -29,8 +29,8 @@ from hpsearch.running.study_run.ends import interruption_of
 from hpsearch.running.study_run.file_changes import changes_between
 from hpsearch.running.study_run.ownership import refuse_if_held
 from hpsearch.running.study_run.signals import stopped_by_signals
+from hpsearch.running.study_run.watching import prepared, watching
 from hpsearch.running.study_run.workers import refuse_contradictions
-from hpsearch.running.tracking.notices import notifying, recipient_of
 from hpsearch.running.tracking.senders import install, missing, refuse_missing
 from hpsearch.store.connecting.url import parse_url, refuse_in_memory
 from hpsearch.store.reading.queries import find_study
@@ -53,8 +53,8 @@ def run_study(study: Path, options: RunOptions, *, resume: bool = False) -> None
     as `resume_study` says."""
     worker_count(options.workers)
     refuse_priority(options.priority)
-    recipient_of(options.notify)
     refuse_in_memory(parse_url(options.storage))
+    prepared("", options.watches)
     remarks: list[str] = []
     spec = load(study, inspect=partial(loading.inspect, remark=remarks.append))
     refuse_contradictions(spec, study.name)
@@ -122,7 +122,7 @@ def resume_study(
     """
     worker_count(options.workers)
     refuse_priority(options.priority)
-    recipient_of(options.notify)
+    prepared(name, options.watches)
     budget = limits.given
     with closing(Store.open(options.storage, create=False)) as store:
         only_raises = budget and finish is None and options.changes_nothing_else
@@ -219,33 +219,23 @@ def _drive(
     log_as_notes()
     name = study_run.spec.study
     resume = command(f"resume {name}")
-    with ExitStack() as while_driven:
-        metrics = None
-        if options.metrics is not None:
-            from hpsearch.views.metrics import serving  # others need no client of Prometheus
-
-            metrics = while_driven.enter_context(serving(name, options.metrics))
-            note(f"metrics at {metrics.url}")
-        note(f"study {name} in {store.display_url}")
-        if store.caution is not None:
-            note(store.caution)
-        note(f"checkpoints in {study_run.home.folder}")
-        for line in advice(study_run.spec, *beside):
-            note(line)
-        notices = while_driven.enter_context(notifying(name, recipient_of(options.notify)))
+    note(f"study {name} in {store.display_url}")
+    if store.caution is not None:
+        note(store.caution)
+    note(f"checkpoints in {study_run.home.folder}")
+    for line in advice(study_run.spec, *beside):
+        note(line)
+    with watching(prepared(name, options.watches)) as watches:
         view = LiveView(StudyPanel(store, name), quiet=options.quiet)
         with view, stopped_by_signals(resume) as stop:
-            watches = [notices.watch, view.watch]
-            if metrics is not None:
-                watches.append(metrics.watch)
 
             def begins(driver: Driver) -> None:
                 stop(driver)
-                if metrics is not None:
-                    metrics.took = driver.took
+                watches.begins(driver)
 
-            study = on_ray.drive(store, study_run, take_up, watched_by(*watches), begins)
-        notices.ended(study)
+            watch = watched_by(watches.watch, view.watch)
+            study = on_ray.drive(store, study_run, take_up, watch, begins)
+        watches.ended(study)
     if study.state is StudyState.INTERRUPTED:
         raise interruption_of(study, resume)
     if study.state is StudyState.FAILED:

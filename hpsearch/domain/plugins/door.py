@@ -11,8 +11,9 @@ A plugin that cannot be imported is told of, once, and left out.
 import logging
 from collections.abc import Mapping
 from functools import cache
+from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from hpsearch.domain.plugins.offers import Offer
 
@@ -47,6 +48,12 @@ def offers_of(kind: type[Kind]) -> dict[str, Kind]:
             if isinstance(offer, kind):
                 found.setdefault(offer.name, offer)
     return found
+
+
+def named(text: str) -> Any:
+    """What an offer names as ``module:name``. Raises what importing it raises."""
+    module, _, name = text.partition(":")
+    return getattr(import_module(module), name)
 
 
 def packages() -> list[str]:

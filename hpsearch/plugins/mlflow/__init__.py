@@ -1,42 +1,16 @@
 """MLflow: a run for the study, and nested in it one for each trial.
 
 - `tracker`: sends the runs
+- `options`: its keys in a study file
 """
 
-import re
-from collections.abc import Iterator
-from pathlib import Path
-
-from hpsearch.domain.plugins.news import Tracker
 from hpsearch.domain.plugins.offers import TrackerPlugin
-from hpsearch.study_file.types import Text
-from hpsearch.study_file.validation import Mistake, Model
 
-_PASSWORD = re.compile(
-    r"://[^/@:]*:(?!\d+([/?]|$))[^@]+@|[?&]\w*(passw(or)?d|secret|token|api_?key)=", re.IGNORECASE
-)
-"""In a URL: before its host, or among its options. A number after a colon is a port."""
-
-
-class MlflowOptions(Model):
-    """MLflow: a run for the study, and nested in it one for each trial."""
-
-    uri: Text | None = None
-    """The tracking server or database; without it as MLFLOW_TRACKING_URI says."""
-    experiment: Text | None = None
-    """The experiment; without it the study's name."""
-
-    def mistakes(self) -> Iterator[Mistake]:
-        """A password: the study file is kept in the database."""
-        if self.uri is not None and _PASSWORD.search(self.uri):
-            what = "has a password in it, and study files are kept in the database"
-            yield "uri", f"{what}; use MLFLOW_TRACKING_USERNAME and MLFLOW_TRACKING_PASSWORD"
-
-
-def _open(options: MlflowOptions, base: Path) -> Tracker:
-    from hpsearch.plugins.mlflow.tracker import MlflowTracker
-
-    return MlflowTracker(options.uri, options.experiment, base)
-
-
-offers = [TrackerPlugin("mlflow", MlflowOptions, _open, ("mlflow-skinny", "mlflow"))]
+offers = [
+    TrackerPlugin(
+        "mlflow",
+        options="hpsearch.plugins.mlflow.options:MlflowOptions",
+        tracker="hpsearch.plugins.mlflow.tracker:MlflowTracker",
+        packages=("mlflow-skinny", "mlflow"),
+    )
+]

@@ -16,6 +16,7 @@ from mlflow.tracking import MlflowClient
 from hpsearch.domain.lifecycle import State
 from hpsearch.domain.plugins.news import StudyNews, Tracker, TrialNews, named
 from hpsearch.domain.records import StudyState, Trial
+from hpsearch.plugins.mlflow.options import MlflowOptions
 from trials.settings import as_scalar
 
 STUDY_TAG, TRIAL_TAG = "hpsearch.study", "hpsearch.trial"
@@ -44,23 +45,18 @@ _STUDY_STATUS = {
 
 
 class MlflowTracker(Tracker):
-    """A tracking server or database of MLflow.
+    """A tracking server or database of MLflow; without a name of either, one in `base`."""
 
-    Args:
-        uri: The server or database; None for that of MLFLOW_TRACKING_URI, or one in `base`.
-        experiment: None for the study's name.
-    """
-
-    def __init__(self, uri: str | None, experiment: str | None, base: Path) -> None:
+    def __init__(self, options: MlflowOptions, base: Path) -> None:
         os.environ.setdefault("MLFLOW_HTTP_REQUEST_MAX_RETRIES", RETRIES)
-        uri = uri or os.environ.get("MLFLOW_TRACKING_URI") or f"{_SQLITE}mlflow.db"
+        uri = options.uri or os.environ.get("MLFLOW_TRACKING_URI") or f"{_SQLITE}mlflow.db"
         path = uri.removeprefix(_SQLITE)
         if path != uri:
             uri = f"{_SQLITE}{base / path}"
         elif not re.match(r"[a-z-]+:|databricks$", path):
             uri = str(base / path)
         self._client = MlflowClient(tracking_uri=uri)
-        self._experiment = experiment
+        self._experiment = options.experiment
         self._runs: dict[str, str] | None = None
         """The ids of runs, by the number of the trial; that of the study under an empty text. None
         while it is not known which there are."""

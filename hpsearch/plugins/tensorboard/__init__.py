@@ -1,27 +1,16 @@
 """TensorBoard.
 
 - `tracker`: writes event files, in a folder for each trial
+- `options`: its keys in a study file
 """
 
-from pathlib import Path
-
-from hpsearch.domain.plugins.news import Tracker
 from hpsearch.domain.plugins.offers import TrackerPlugin
-from hpsearch.study_file.types import Text
-from hpsearch.study_file.validation import Model
 
-
-class TensorboardOptions(Model):
-    """TensorBoard: event files, in a folder for each trial."""
-
-    folder: Text = "runs"
-    """The folder that the study gets a folder of its own in."""
-
-
-def _open(options: TensorboardOptions, base: Path) -> Tracker:
-    from hpsearch.plugins.tensorboard.tracker import TensorboardTracker
-
-    return TensorboardTracker(base / options.folder)
-
-
-offers = [TrackerPlugin("tensorboard", TensorboardOptions, _open, ("tensorboard",))]
+offers = [
+    TrackerPlugin(
+        "tensorboard",
+        options="hpsearch.plugins.tensorboard.options:TensorboardOptions",
+        tracker="hpsearch.plugins.tensorboard.tracker:TensorboardTracker",
+        packages=("tensorboard",),
+    )
+]

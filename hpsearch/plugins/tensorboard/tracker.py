@@ -13,6 +13,7 @@ from torch.utils.tensorboard import SummaryWriter, summary
 
 from hpsearch.domain.lifecycle import State
 from hpsearch.domain.plugins.news import StudyNews, Tracker, TrialNews
+from hpsearch.plugins.tensorboard.options import TensorboardOptions
 from trials.checkpoints.folders import trial_folder
 from trials.settings import as_scalar
 
@@ -23,8 +24,8 @@ VALUE = "hpsearch/value"
 class TensorboardTracker(Tracker):
     """A folder for TensorBoard."""
 
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder.resolve()
+    def __init__(self, options: TensorboardOptions, base: Path) -> None:
+        self._folder = (base / options.folder).resolve()
         self._writers: dict[str, SummaryWriter] = {}
         """Open files, by the names of their folders."""
 

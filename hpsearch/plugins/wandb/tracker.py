@@ -14,7 +14,7 @@ import wandb
 from hpsearch.domain.lifecycle import State
 from hpsearch.domain.plugins.news import StudyNews, Tracker, TrialNews, named
 from hpsearch.domain.records import StudyState
-from hpsearch.plugins.wandb import WandbOptions
+from hpsearch.plugins.wandb.options import WandbOptions
 
 STUDY = "study"  # ends the id of the study's own run
 INIT_S = 60.0  # seconds that wandb may take to begin a run

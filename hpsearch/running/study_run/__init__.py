@@ -4,6 +4,7 @@
 - `brain`: the brain over a study's history
 - `workers`: the configuration of the workers
 - `ownership`: leases, for as long as somebody drives or changes a study
+- `watching`: what plugins offer to watch it with
 - `signals`: Ctrl-C, SIGTERM and the like
 - `ends`: the ends of a study that may go on, as errors
 - `requests`: requests to a study that runs elsewhere; `file_changes`: a study file that was changed

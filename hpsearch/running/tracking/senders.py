@@ -17,6 +17,7 @@ from pathlib import Path
 
 from hpsearch.brain.study import Study
 from hpsearch.domain.history import Changes
+from hpsearch.domain.plugins.door import named
 from hpsearch.domain.plugins.offers import TrackerPlugin
 from hpsearch.errors import UserError
 from hpsearch.running.checkpoint_folders import TRACKING
@@ -171,7 +172,7 @@ class _Sender:
             base = Path(record.base or ".")
             spec = parse(record.spec, base=base)
             folder = base if base.is_dir() else Path()
-            tracker = TRACKERS[kind].open(self._tracker.options, folder.absolute())
+            tracker = named(TRACKERS[kind].tracker)(self._tracker.options, folder.absolute())
             sent = Sent(self._folder, kind, tracker.target, again=self._again)
             if self._keep_up(Mirror(store, spec, sent, tracker)):
                 tracker.close()

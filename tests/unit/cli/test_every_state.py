@@ -170,7 +170,7 @@ def test_the_dashboard_shows_it(sqlite_url):
 
 def test_agents_are_told_it(sqlite_url):
     pytest.importorskip("mcp", reason="needs the extra mcp")
-    from hpsearch.views.agents import Reader
+    from hpsearch.plugins.mcp.server import Reader
 
     reader = Reader(sqlite_url)
     standings = {study["study"]: study["state"] for study in reader.studies()}

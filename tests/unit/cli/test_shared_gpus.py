@@ -6,7 +6,7 @@ import pytest
 
 from hpsearch.domain.facts import SHARING
 from hpsearch.domain.lifecycle import State
-from unit.cli.conftest import SPEC, _trial
+from unit.conftest import SPEC, _trial
 
 FOUND = {
     "H100 <b>": {"trials": 4, "most": 7, "is_settled": True},

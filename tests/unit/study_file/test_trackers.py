@@ -5,7 +5,7 @@ from pathlib import Path
 import jsonschema
 import pytest
 
-from hpsearch.plugins.mlflow import MlflowOptions
+from hpsearch.plugins.mlflow.options import MlflowOptions
 from hpsearch.study_file.reading import parse
 from hpsearch.study_file.schema import study_file_schema
 from support.files.study_files import GOOD, problems_of

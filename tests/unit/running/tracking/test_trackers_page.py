@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from hpsearch.domain.records import StudyRecord, StudyState
-from hpsearch.running.tracking.notices import Event, notifying, recipient_of
+from hpsearch.plugins.notify.notices import Event, notifying, recipient_of
 from hpsearch.study_file.reading import parse
 from hpsearch.study_file.trackers import TRACKERS, NamedTracker
 from support.files import pages

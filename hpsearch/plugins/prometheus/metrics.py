@@ -1,6 +1,7 @@
 """The metrics of a study while it runs, which a Prometheus reads from inside its driver."""
 
 import math
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -11,7 +12,8 @@ from hpsearch.domain.history import Changes
 from hpsearch.domain.lifecycle import State
 from hpsearch.domain.records import Trial
 from hpsearch.errors import UserError
-from hpsearch.running.driver.loop import TickTimes
+from hpsearch.running.driver.loop import Driver, TickTimes
+from hpsearch.running.study_run.watching import Watch
 
 BUCKETS_S = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 
@@ -35,13 +37,12 @@ DURATIONS = {
 }
 
 
-class StudyMetrics:
-    """Watches a study from inside its driver, between ticks. Each metric has the label `study`.
-    `took` is the driver's; `url` is where the metrics are read."""
+class StudyMetrics(Watch):
+    """The metrics of a study, each with the label `study`; `url` is where they are read."""
 
     def __init__(self, study: str) -> None:
         self.url = ""
-        self.took = TickTimes()
+        self._took = TickTimes()
         self.registry = registry = CollectorRegistry()
         self._study = study
         self._best: dict[str, float] | None = None
@@ -58,14 +59,19 @@ class StudyMetrics:
             made = Histogram(name_, text, ["study"], registry=registry, buckets=BUCKETS_S)
             self._durations[name] = made
 
+    def begins(self, driver: Driver) -> None:
+        """Say where the metrics are; `driver` has the times of ticks."""
+        self._took = driver.took
+        print(f"metrics at {self.url}", file=sys.stderr, flush=True)  # noqa: T201 - for people
+
     def watch(self, study: Study, changes: Changes, now: float) -> None:
         """Take in the commit of a tick."""
         for state in State:
             self._set("trials", study.history.states[state], state.value)
         self._reports.labels(self._study).inc(len(changes.reports))
         if changes:
-            self._durations["decision"].labels(self._study).observe(self.took.decision_s)
-            self._durations["commit"].labels(self._study).observe(self.took.commit_s)
+            self._durations["decision"].labels(self._study).observe(self._took.decision_s)
+            self._durations["commit"].labels(self._study).observe(self._took.commit_s)
         self._set("slots", len(study.slots))
         self._set("slots_busy", len(study.running))
         ledger = study.spending.ledger

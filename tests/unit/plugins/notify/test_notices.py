@@ -15,7 +15,7 @@ from hpsearch.brain.requests import INTERRUPTED
 from hpsearch.domain.lifecycle import State
 from hpsearch.domain.records import Outcome, StudyRecord, StudyState
 from hpsearch.errors import ClusterLost, UserError
-from hpsearch.running.tracking.notices import GATHER_S, Notices, notifying, recipient_of
+from hpsearch.plugins.notify.notices import GATHER_S, Notices, notifying, recipient_of
 from support.patience import PATIENCE_S
 from support.studies.small import Simulation, budget_of, spec_with
 
@@ -186,7 +186,7 @@ def test_an_error_of_the_driver_is_told_and_raised(server):
 def test_a_hook_that_does_not_work_is_told_of_once_and_without_its_secret(
     trouble, server, monkeypatch, caplog
 ):
-    monkeypatch.setattr("hpsearch.running.tracking.notices.TIMEOUT_S", 0.2)
+    monkeypatch.setattr("hpsearch.plugins.notify.notices.TIMEOUT_S", 0.2)
     server.status = 500 if trouble == "answers 500" else 200
     server.hangs = trouble == "hangs"
     garbage = {
@@ -208,8 +208,8 @@ def test_a_hook_that_does_not_work_is_told_of_once_and_without_its_secret(
 
 
 def test_nothing_waits_for_a_notice(server, monkeypatch):
-    monkeypatch.setattr("hpsearch.running.tracking.notices.TIMEOUT_S", 10 * PATIENCE_S)
-    monkeypatch.setattr("hpsearch.running.tracking.notices.END_S", PATIENCE_S)
+    monkeypatch.setattr("hpsearch.plugins.notify.notices.TIMEOUT_S", 10 * PATIENCE_S)
+    monkeypatch.setattr("hpsearch.plugins.notify.notices.END_S", PATIENCE_S)
     server.hangs = True
     record = StudyRecord(1, "plain", "", state=StudyState.FINISHED, reason="done")
     with notifying("s", recipient_of(server.hook)) as notices:
@@ -235,7 +235,7 @@ def test_a_command_gets_json_on_its_input_and_the_event_in_its_environment(tmp_p
     [("sleep 100000", 0.2, "was killed"), ("false", PATIENCE_S, "ended with code 1")],
 )
 def test_a_command_that_hangs_or_fails_is_told_of(command, limit_s, words, monkeypatch, caplog):
-    monkeypatch.setattr("hpsearch.running.tracking.notices.TIMEOUT_S", limit_s)
+    monkeypatch.setattr("hpsearch.plugins.notify.notices.TIMEOUT_S", limit_s)
     with (
         caplog.at_level(logging.WARNING, "hpsearch"),
         notifying("s", recipient_of(command)) as notices,

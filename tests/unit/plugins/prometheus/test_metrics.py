@@ -9,7 +9,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from hpsearch.domain.lifecycle import State
 from hpsearch.errors import UserError
-from hpsearch.views.metrics import StudyMetrics, serving
+from hpsearch.plugins.prometheus.metrics import StudyMetrics, serving
 from support.studies.small import Bowl, Simulation, spec_with
 
 Sample = tuple[str, tuple[str, ...]]

@@ -21,7 +21,7 @@ import time
 import urllib.request
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from queue import SimpleQueue
 from typing import Any
@@ -33,6 +33,7 @@ from hpsearch.domain.history import Changes
 from hpsearch.domain.numbers import in_unit
 from hpsearch.domain.records import Outcome, StudyRecord, StudyState, Trial
 from hpsearch.errors import HpsearchError, UserError
+from hpsearch.running.study_run.watching import Watch
 from hpsearch.running.tracking.secrets import without_secrets
 from hpsearch.search.ranking.selection import leading
 
@@ -58,7 +59,7 @@ class Event(enum.StrEnum):
     END = "end"  # the study has ended, or was interrupted
 
 
-class Notices:
+class Notices(Watch):
     """Watches a study and sends notices; `deliver` must return at once."""
 
     def __init__(
@@ -201,11 +202,9 @@ class Recipient:
     deliver: Callable[[Notice], None]
 
 
-def recipient_of(text: str | None) -> Recipient | None:
-    """The recipient that ``--notify`` names: a URL, or a command, split as in a shell; None without
-    one. Raises UserError if it is neither."""
-    if text is None:
-        return None
+def recipient_of(text: str) -> Recipient:
+    """The recipient that ``--notify`` names: a URL, or a command, split as in a shell. Raises
+    UserError if it is neither."""
     url = text.strip()
     scheme, separator, _ = url.partition("://")
     if separator and scheme.isalnum():
@@ -311,12 +310,15 @@ class _Courier:
         log.warning("notices do not arrive at %s: %s - the study goes on", name, what)
 
 
+def watching(study: str, recipient: str) -> AbstractContextManager[Notices]:
+    """Watch a study and send notices to a recipient, as ``--notify`` names it. Raises UserError if
+    it cannot be one."""
+    return notifying(study, recipient_of(recipient))
+
+
 @contextmanager
-def notifying(study: str, recipient: Recipient | None) -> Iterator[Notices]:
+def notifying(study: str, recipient: Recipient) -> Iterator[Notices]:
     """Watch a study and send notices; errors that leave the block are sent too."""
-    if recipient is None:
-        yield Notices(study, lambda notice: None)
-        return
     courier = _Courier(recipient)
     notices = Notices(study, courier.deliver)
     try:

@@ -1,0 +1,9 @@
+"""Agents, which read and change studies by the Model Context Protocol.
+
+- `command`: `hpsearch mcp`
+- `server`: the tools that agents are given
+"""
+
+from hpsearch.domain.plugins.offers import CommandPlugin
+
+offers = [CommandPlugin("mcp", "Results", "hpsearch.plugins.mcp.command:mcp")]
