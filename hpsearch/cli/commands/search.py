@@ -24,10 +24,7 @@ from hpsearch.cli.options import (
     StudyFile,
     StudyName,
     StudyOptions,
-    TreeFormatOption,
-    Workers,
 )
-from hpsearch.cli.output import TreeFormat
 from hpsearch.errors import UserError
 from hpsearch.store.connecting.hints import DEFAULT_STORAGE
 
@@ -176,28 +173,6 @@ def submit(
     code = submit_to_ray(study, address, context.args, options, storage)
     if code:
         raise typer.Exit(code)
-
-
-@command(app, SEARCH, "simulate:simulate_study")
-def simulate(
-    study: StudyFile,
-    curves: Annotated[Path, Option(metavar="TABLE", help="A .csv or .parquet file of curves.")],
-    workers: Workers = None,
-    seed: Annotated[
-        int | None, Option(min=0, max=2**63 - 1, help="Default: that of the study file.")
-    ] = None,
-    top: Annotated[
-        int, Option(min=1, max=LARGEST_COUNT, help="The number of configurations to show.")
-    ] = 5,
-    start_up: Annotated[
-        float, Option(metavar="SECONDS", min=0, help="Of an attempt before it trains.")
-    ] = 0.0,
-    keeps_nothing: Annotated[
-        bool, Option("--keeps-nothing", help="Trials that go on begin again: no checkpoints.")
-    ] = False,
-    format: TreeFormatOption = TreeFormat.TABLE,
-) -> None:
-    """Run a search on recorded learning curves, without training, to see what it would find."""
 
 
 @command(app, SEARCH)
