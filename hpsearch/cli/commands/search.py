@@ -175,33 +175,9 @@ def submit(
         raise typer.Exit(code)
 
 
-@command(app, SEARCH)
-def train(
-    name: StudyName,
-    wanted: FinalTraining,
-    as_trial: Annotated[
-        int | None,
-        Option(
-            "--as",
-            metavar="NUMBER",
-            min=0,
-            max=LARGEST_COUNT,
-            help="Instead, train this trial again, and exit with 1 if it differs.",
-        ),
-    ] = None,
-    storage: Storage = DEFAULT_STORAGE,
-) -> None:
+@command(app, SEARCH, "studies.train:train_model")
+def train(name: StudyName, wanted: FinalTraining, storage: Storage = DEFAULT_STORAGE) -> None:
     """Train the best or a chosen configuration with the full budget, and keep the model."""
-    from hpsearch.cli.studies.repeat import repeat_trial
-    from hpsearch.cli.studies.train import train_model
-
-    if as_trial is None:
-        train_model(name, wanted, storage)
-        return
-    if wanted != FinalTraining(out=wanted.out):
-        raise UserError("--as keeps no model", "remove --trial and --data")
-    if not repeat_trial(name, as_trial, storage):
-        raise typer.Exit(1)
 
 
 @command(app, SEARCH, "studies.import_runs:import_runs", name="import")
