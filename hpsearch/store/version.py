@@ -23,11 +23,6 @@ FORMER = sa.table("alembic_version", sa.column("version_num"))
 """Where versions before 0.2.0 kept theirs, and other programs still do."""
 
 
-def known_versions() -> list[int]:
-    """All schema versions there have been, oldest first."""
-    return [FIRST, *MIGRATIONS]
-
-
 def stored_version(connection: sa.Connection, url: sa.URL) -> int | None:
     """The schema version of a database of ours; None if it is empty. Raises StoreUnusable if it
     was made before version 0.2.0, or belongs to another program."""
