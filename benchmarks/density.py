@@ -55,12 +55,12 @@ class Limit(NamedTuple):
 
 
 LIMITS = {
-    "lines of product": Limit(67_200, 50_000),
+    "lines of product": Limit(65_500, 50_000),
     "lines of benchmarks": Limit(7_900, 7_000),
     "lines of the simulator": Limit(950, 900),
-    "lines of tests": Limit(63_900, 47_000),
-    "words of documentation": Limit(43_500, 42_000),
-    "names in hpsearch/": Limit(15, 11),
+    "lines of tests": Limit(63_200, 47_000),
+    "words of documentation": Limit(43_000, 42_000),
+    "names in hpsearch/": Limit(14, 11),
     "names in trials/": Limit(14, 8),
     "expressions a line, fullest room": Limit(2.2, 1.65),
 }
