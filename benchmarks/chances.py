@@ -30,11 +30,11 @@ from hpsearch.domain.facts import Role
 from hpsearch.domain.history import Changes
 from hpsearch.domain.lifecycle import State
 from hpsearch.search.proposals import forecast_of
-from hpsearch.simulation.running import simulate
 from races import ours
 from races.curves import METRIC, Task
 from races.race import Terms, moments
 from races.schedule import SPLITS, split, tasks_of
+from simulation.running import simulate
 from tables import arguments, show, write
 from trials.contract import Diverged
 

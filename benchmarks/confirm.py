@@ -39,12 +39,12 @@ from hpsearch.domain.facts import Role
 from hpsearch.domain.history import History
 from hpsearch.domain.lifecycle import State
 from hpsearch.search.ranking.selection import Ranked, rank
-from hpsearch.simulation.curves import Curve, RecordedCurves
-from hpsearch.simulation.running import simulate
 from hpsearch.study_file.models import Confirm, StudySpec
 from hpsearch.study_file.reading import parse
 from races.curves import Recorded, recorded_tasks
 from races.schedule import SPLITS, split
+from simulation.curves import Curve, RecordedCurves
+from simulation.running import simulate
 from tables import arguments, show, standard_error, write
 
 EPOCHS = 9

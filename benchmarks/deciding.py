@@ -40,13 +40,13 @@ from hpsearch.domain.lifecycle import State
 from hpsearch.domain.records import ReportRecord, StudyRecord, Trial
 from hpsearch.running.driver.loop import Driver
 from hpsearch.running.study_run.brain import build_study
-from hpsearch.simulation.running import Straight
 from hpsearch.store.store import Store
 from hpsearch.study_file import space
 from hpsearch.study_file.levels import trial_budget
 from hpsearch.study_file.models import StudySpec
 from hpsearch.study_file.reading import parse
 from races.ours import Stopwatch
+from simulation.running import Straight
 from tables import arguments, show
 
 EPOCHS = 27

@@ -2,11 +2,11 @@
 
     python benchmarks/density.py [FOLDER ...] [--json FILE]
 
-`make check` prints this and fails past a limit: lines of the product, of benchmarks and of tests,
-words of the documentation, names at the top of both packages, and how full the lines are in the
-fullest room. Whoever needs more than a limit allows takes something else away, or writes the reason
-into a decision. Where a figure has not come down to its aim, the limit is today's
-figure, rounded up, and is lowered with it.
+`make check` prints this and fails past a limit: lines of the product, of benchmarks, of the
+simulator beside them and of tests, words of the documentation, names at the top of both packages,
+and how full the lines are in the fullest room. Whoever needs more than a limit allows takes
+something else away, or writes the reason into a decision. Where a figure has not come down to its
+aim, the limit is today's figure, rounded up, and is lowered with it.
 
 Code is easy to read if each line has one thought. Well-written libraries have 1.1 to 1.5
 expressions and 0.12 to 0.24 branches per code line, and 1 to 16 comprehensions in 1,000 lines.
@@ -55,15 +55,17 @@ class Limit(NamedTuple):
 
 
 LIMITS = {
-    "lines of product": Limit(67_200, 50_000),
+    "lines of product": Limit(65_500, 50_000),
     "lines of benchmarks": Limit(7_900, 7_000),
-    "lines of tests": Limit(63_900, 47_000),
-    "words of documentation": Limit(43_500, 42_000),
-    "names in hpsearch/": Limit(15, 11),
+    "lines of the simulator": Limit(950, 900),
+    "lines of tests": Limit(63_200, 47_000),
+    "words of documentation": Limit(43_000, 42_000),
+    "names in hpsearch/": Limit(14, 11),
     "names in trials/": Limit(14, 8),
     "expressions a line, fullest room": Limit(2.2, 1.65),
 }
-"""Documentation is README.md, CONTRIBUTING.md and the pages of docs/."""
+"""Documentation is README.md, CONTRIBUTING.md and the pages of docs/. The simulator, which tests
+use too, is benchmarks/simulate.py and benchmarks/simulation/; all else there is benchmarks."""
 
 
 @dataclass
@@ -138,10 +140,13 @@ def standing(root: Path) -> dict[str, float]:
     packages = [root / "hpsearch", root / "trials"]
     rooms = [room for package in packages for room in _names(package)]
     fullest = max(rooms, key=_expressions)
+    benchmarks = root / "benchmarks"
+    simulator = _lines(benchmarks / "simulation") + _lines_of(benchmarks.glob("simulate.py"))
     print(f"The fullest room is {fullest.relative_to(root)}.")
     return {
         "lines of product": sum(_lines(package) for package in packages),
-        "lines of benchmarks": _lines(root / "benchmarks"),
+        "lines of benchmarks": _lines(benchmarks) - simulator,
+        "lines of the simulator": simulator,
         "lines of tests": _lines(root / "tests"),
         "words of documentation": sum(len(each.read_text("utf-8").split()) for each in pages),
         "names in hpsearch/": len(_names(packages[0])),
@@ -168,7 +173,11 @@ def _names(package: Path) -> list[Path]:
 
 def _lines(folder: Path) -> int:
     """The lines of all Python files below a folder."""
-    return sum(len(each.read_text("utf-8").splitlines()) for each in folder.rglob("*.py"))
+    return _lines_of(folder.rglob("*.py"))
+
+
+def _lines_of(files: Iterable[Path]) -> int:
+    return sum(len(each.read_text("utf-8").splitlines()) for each in files)
 
 
 def _expressions(room: Path) -> float:

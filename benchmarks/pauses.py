@@ -34,13 +34,13 @@ from hpsearch.running.driver.journal import LEASE_TTL_S
 from hpsearch.running.driver.loop import Driver
 from hpsearch.running.study_run.brain import build_study
 from hpsearch.search.ranking.selection import rank
-from hpsearch.simulation.running import IN_MEMORY, OWNER, Curves, Straight
 from hpsearch.store.store import Store
 from hpsearch.study_file.levels import trial_budget
 from races.curves import Task, tasks_in
 from races.ours import study_file
 from races.race import Judge, Terms
 from races.schedule import split
+from simulation.running import IN_MEMORY, OWNER, Curves, Straight
 
 FULL_S = 120.0
 METHODS: dict[str, dict[str, Any]] = {

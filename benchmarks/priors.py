@@ -51,12 +51,12 @@ from hpsearch.domain.facts import EarlierStudy
 from hpsearch.domain.history import History
 from hpsearch.domain.seeds import derived_seed
 from hpsearch.search.curve_model.earlier import earlier_study_of
-from hpsearch.simulation.curves import RecordedCurves
-from hpsearch.simulation.running import simulate
 from races import ours, race
 from races.curves import Task, parameters, random_configurations, tasks_in
 from races.report import OURS, place
 from races.schedule import SPLITS, note
+from simulation.curves import RecordedCurves
+from simulation.running import simulate
 
 DEVELOPED_ON = ("images", "table-cancer")
 """Recorded workloads that the methods were developed on; of LCBench, every other task."""

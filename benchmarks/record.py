@@ -5,8 +5,8 @@
                                 [--pack] [--json FILE] [--quick]
 
 A workload is a study file in `benchmarks/recorded`; without names, all of them. Its table is
-written beside it, and its figures are printed. `hpsearch simulate STUDY.yaml --curves
-TABLE.parquet` runs a study on it, and `anytime.py --family recorded` races on all of them.
+written beside it, and its figures are printed. `simulate.py STUDY.yaml --curves TABLE.parquet` runs
+a study on it, and `anytime.py --family recorded` races on all of them.
 
 Each run is kept in DIR/raw when it has ended, and a command that is started again trains only what
 is missing there and in the table. `--pack` trains nothing, and writes the tables of the runs that

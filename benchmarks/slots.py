@@ -41,12 +41,12 @@ from hpsearch.domain.history import Changes
 from hpsearch.running.creation.study import create_study
 from hpsearch.running.driver.loop import Driver, Executor
 from hpsearch.running.study_run.brain import build_study
-from hpsearch.simulation.running import SimulatedExecutor
 from hpsearch.store.leases import Entry
 from hpsearch.store.store import Store
 from hpsearch.study_file.levels import trial_budget
 from hpsearch.study_file.models import StudySpec
 from hpsearch.study_file.reading import parse
+from simulation.running import SimulatedExecutor
 from tables import arguments, show
 from trials.contract import Setup
 from trials.devices.processes import Group

@@ -31,14 +31,14 @@ import optuna
 import yaml
 from pydantic import TypeAdapter
 
-from hpsearch.simulation.curve_file import load_curves
-from hpsearch.simulation.curves import Curve, Floats, RecordedCurves
-from hpsearch.simulation.running import Curves
 from hpsearch.study_file.levels import trial_budget
 from hpsearch.study_file.models import StudySpec
 from hpsearch.study_file.parameters import Parameter
 from hpsearch.study_file.reading import load
 from hpsearch.study_file.space import distribution_of
+from simulation.curve_file import load_curves
+from simulation.curves import Curve, Floats, RecordedCurves
+from simulation.running import Curves
 
 RANDOM_CONFIGURATIONS = 2000
 """How many of them determine the best and the median value, if there is no table."""

@@ -15,11 +15,11 @@ from hpsearch.domain.facts import EarlierStudy
 from hpsearch.domain.history import Changes, History
 from hpsearch.running.study_run.brain import build_study
 from hpsearch.search.ranking.selection import rank
-from hpsearch.simulation import running as simulation
 from hpsearch.study_file.models import StudySpec
 from hpsearch.study_file.reading import parse
 from races.curves import METRIC, Task
 from races.race import Judge, Result, Terms, moments
+from simulation import running as simulation
 
 
 def study_file(

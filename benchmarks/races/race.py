@@ -23,8 +23,8 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from hpsearch.search.rungs import Verdict
-from hpsearch.simulation.running import Curves
 from races.curves import METRIC, Task
+from simulation.running import Curves
 from trials.contract import Diverged
 
 FULL_TRIALS = 40

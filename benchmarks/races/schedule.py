@@ -6,9 +6,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from hpsearch.simulation.curves import RecordedCurves
 from races.curves import RECORDED, LCBench, Task, tasks_in
 from races.race import Result, Terms
+from simulation.curves import RecordedCurves
 
 FAMILIES = ("lcbench", "taskset", "recorded")
 ALL = "all"

@@ -312,7 +312,7 @@ def _run_of(
 
 
 def table_of(workload: Workload, runs: list[dict[str, Any]]) -> pd.DataFrame:
-    """Runs as a table for `hpsearch simulate`, with a row for each report."""
+    """Runs as a table for `simulate.py`, with a row for each report."""
     unit = workload.spec.budget.per_trial.unit.value
     metrics = list(_often_reported(runs))
     rows = []

@@ -5,7 +5,7 @@
 * `output`: results to stdout, messages to stderr; `streams`: what both do when they cannot write.
 * `opening`: the database and the study that a command is about.
 * `commands`: the options of each; `init`, `studies`, `results`, `serving`,
-  `agents`, `db`, `simulate`: the rest of each command.
+  `agents`, `db`: the rest of each command.
 
 Every command may raise a `HpsearchError`, which says what is wrong and what to do: `main` prints it
 and makes an exit code of it. Its options are explained by their help texts.

@@ -74,8 +74,6 @@ metric follows, as in Optuna."""
 IN_FULL = "in_full"
 """The system attribute of a trial that somebody wants trained in full: true if its study had
 finished, so that nothing else goes on."""
-THINNED = "thinned"
-"""The system attribute of a trial that has lost reports to `hpsearch db tidy`: how many stayed."""
 
 
 def sign_of(direction: str) -> float:

@@ -6,7 +6,7 @@
 `executors`            slots on a Ray cluster, one worker, its processes
 `tracking`             a process for each experiment tracker, and what it was sent; notices
 `rehearsal`            a study tried out before it is paid for: its first step, its first reports
-`reproduction`         a trial that is trained again, compared with its record
+`reproduction`         a training of a trial's configuration, compared with its record
 `slurm`                jobs of SLURM: one script, which starts a Ray cluster and a driver
 `ray_jobs`             jobs of a Ray cluster that is there, by its own job server
 `checkpoint_folders`   the folder of checkpoints of a study, and the mark in it

@@ -10,6 +10,5 @@ cells: the types of columns, which check what they read; `codec`, values as JSON
 study_texts: the text of a study file, as far as it can be read.
 reading: questions about studies and trials (`queries`, `standing`, `frames`).
 optuna_storage: a history in memory as an Optuna storage, for samplers.
-upkeep: copies, and fewer reports of studies that finished long ago (`backup`, `thinning`).
 audit: what must always be true of a database (`invariants`, `checkpoints`).
 """

@@ -94,9 +94,6 @@ _SET_TRIAL = sa.update(trials).where(
     TRIAL.study_id == sa.bindparam("of_study"), TRIAL.number == sa.bindparam("of_trial")
 )
 _TOUCH = _SET_TRIAL.values(revision=sa.bindparam("at"))
-_RANK = _SET_TRIAL.values(
-    violation=sa.bindparam("at_violation"), standing=sa.bindparam("at_standing")
-)
 _ANSWER = sa.update(requests).where(REQUEST.id == sa.bindparam("of_request"))
 
 _WRITTEN = (Trial, Attempt, ReportRecord, Decision, Environment)
@@ -275,18 +272,6 @@ def ranked_by(trial: Trial) -> tuple[float, float | None]:
     """The violation and the standing of a trial, as they are kept beside it."""
     standing = _standing(trial)
     return trial.violation, None if standing is None or math.isnan(standing) else standing
-
-
-def rank_all(connection: sa.Connection) -> None:
-    """Write what all trials of a database are ranked by."""
-    ids = connection.scalars(sa.select(STUDY.id)).all()
-    for study_id in ids:
-        values = []
-        for trial in _streamed(connection, Trial, TRIAL.study_id == study_id):
-            order = dict(zip(("at_violation", "at_standing"), ranked_by(trial), strict=True))
-            values.append({"of_study": study_id, "of_trial": trial.number, **order})
-        if values:
-            connection.execute(_RANK, values)
 
 
 def _touch_parents(

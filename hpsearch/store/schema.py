@@ -34,8 +34,8 @@ from hpsearch.store.cells import Cell, StoredDistribution
 Sql: TypeAlias = sa.ColumnElement[Any]
 Condition: TypeAlias = sa.ColumnElement[bool]
 
-VERSION = "hpsearch_0013"
-"""The schema version that this program reads and writes. All of ours begin so."""
+VERSION = 1
+"""The schema version that this program reads and writes."""
 
 metadata = sa.MetaData(
     naming_convention={

@@ -315,7 +315,7 @@ class _CameThrough(Exception):
     """This commit was made before."""
 
 
-def upgrade(url: str) -> str | None:
+def upgrade(url: str) -> int | None:
     """Bring a database of an older version to this program's, in one transaction. Returns the
     version it was at; None if it was empty. Raises as `Store.open`."""
     database = Database(parse_url(url))

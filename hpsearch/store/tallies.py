@@ -7,11 +7,11 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from sqlalchemy import Connection, Table, func, insert, select
+from sqlalchemy import Connection, Table, func
 
 from hpsearch.domain.records import Trial
 from hpsearch.store.prepared import run
-from hpsearch.store.schema import TRIAL, tallies
+from hpsearch.store.schema import tallies
 
 MOST = 10_000  # the most trials that one query names, below the limits of both databases
 
@@ -68,15 +68,3 @@ def _add(total: list[Any], sums: Iterable[Any], sign: int) -> None:
 def whole_parts(value: float) -> float:
     """A time or a cost in whole parts; a number of bytes as it is."""
     return value if isinstance(value, int) else round(value * PARTS) / PARTS
-
-
-def count_all(connection: Connection) -> None:
-    """Tally all trials of a database that has none of the tallies."""
-    keys = [TRIAL[name] for name in _KEYS]
-    sums = []
-    for column in (TRIAL[name] for name in _SUMS):
-        is_float = column.name != "checkpoint_bytes"
-        counted = func.round(column * PARTS) / PARTS if is_float else column
-        sums.append(func.sum(counted, type_=column.type))
-    whole = select(*keys, func.count(), *sums).group_by(*keys)
-    connection.execute(insert(tallies).from_select([*_KEYS, "trials", *_SUMS], whole))

@@ -3,7 +3,6 @@ took."""
 
 import itertools
 import math
-from contextlib import closing
 from typing import Any
 
 from hypothesis import given, settings
@@ -16,13 +15,9 @@ from hpsearch.domain.lifecycle import State
 from hpsearch.domain.records import StudyRecord, Trial
 from hpsearch.search.ranking.selection import Ranked, rank
 from hpsearch.store import tallies as tallying
-from hpsearch.store import version
-from hpsearch.store.connecting.database import Database
-from hpsearch.store.connecting.url import parse_url
 from hpsearch.store.reading.best import COMPARED, best_of_each, best_trials
 from hpsearch.store.reading.queries import find_study
 from hpsearch.store.schema import tallies, trials
-from hpsearch.store.store import Store, upgrade
 from support.thoroughness import examples
 
 NAMES = itertools.count()
@@ -138,42 +133,20 @@ def test_every_commit_keeps_the_tallies(store, first, then):
             assert kept(connection, study.id) == recounted(connection, study.id)
 
 
-def test_an_upgrade_ranks_and_tallies_as_commits_do(database_url, monkeypatch):
+def test_a_commit_ranks_trials_by_what_they_exceed_and_what_is_expected(store):
     made = [
-        Trial(0, State.COMPLETE, {}, value=0.5, expected=0.75, gpu_seconds=2.0, cost=0.5),
-        Trial(1, State.FAILED, {}, value=0.9, checkpoint_bytes=100),
+        Trial(0, State.COMPLETE, {}, value=0.5, expected=0.75),
+        Trial(1, State.FAILED, {}, value=0.9),
         Trial(2, State.COMPLETE, {}, value=0.1, role=Role.CONFIRM, repeats=0),
         Trial(3, State.PAUSED, {}, value=0.3, system_attrs={"constraints:a": 0.25}),
     ]
-    with closing(Store.open(database_url)) as store:
-        study = store.create_study(StudyRecord(0, "s", ""))
-        store.commit(study.id, Changes(trials=made))
-        before = ranked_and_kept(store, study.id)
-    assert before[0] == [(0, 0.0, 0.75), (1, 0.0, None), (2, 0.0, None), (3, 0.25, 0.3)]
-    with (
-        closing(Database(parse_url(database_url))) as database,
-        database.transaction("write") as connection,
-    ):
-        for name in ("trials_study_id_violation_standing", "trials_study_id_role"):
-            connection.exec_driver_sql(f"DROP INDEX ix_{name}")
-        connection.exec_driver_sql("DROP INDEX ix_attempts_study_id_trial")
-        for name in (*COUNTED, "checkpoint_resource"):
-            connection.exec_driver_sql(f"ALTER TABLE trials DROP COLUMN {name}")
-        for name in ("gpus", "first_reserved_gpu_seconds"):
-            connection.exec_driver_sql(f"ALTER TABLE attempts DROP COLUMN {name}")
-        connection.exec_driver_sql("DROP TABLE tallies")
-        connection.exec_driver_sql(f"UPDATE alembic_version SET version_num = '{version.FIRST}'")
-    assert upgrade(database_url) == version.FIRST
-    with closing(Store.open(database_url)) as store:
-        assert ranked_and_kept(store, study.id) == before
-        store.commit(study.id, Changes(trials=made[:1]))
-        assert ranked_and_kept(store, study.id) == before
-
-
-def ranked_and_kept(store: Store, study_id: int) -> tuple[list[tuple[Any, ...]], Any]:
-    order = select(trials.c.number, trials.c.violation, trials.c.standing).order_by(trials.c.number)
+    study = store.create_study(StudyRecord(0, "ranked", ""))
+    store.commit(study.id, Changes(trials=made))
+    order = select(trials.c.number, trials.c.violation, trials.c.standing)
+    of_study = order.where(trials.c.study_id == study.id).order_by(trials.c.number)
     with store.reading() as connection:
-        return [tuple(row) for row in connection.execute(order)], kept(connection, study_id)
+        ranked = [tuple(row) for row in connection.execute(of_study)]
+    assert ranked == [(0, 0.0, 0.75), (1, 0.0, None), (2, 0.0, None), (3, 0.25, 0.3)]
 
 
 def test_many_trials_are_tallied_a_part_at_a_time(store, monkeypatch):

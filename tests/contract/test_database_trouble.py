@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from sqlalchemy import make_url
 
+from benchmarks.simulation.running import SimulatedExecutor
 from hpsearch.domain.facts import DecisionKind
 from hpsearch.domain.history import Changes
 from hpsearch.domain.lifecycle import State
@@ -20,7 +21,6 @@ from hpsearch.errors import LeaseLost, StoreUnreachable, Unreachable, UserError
 from hpsearch.running.creation.study import create_study
 from hpsearch.running.driver.loop import Driver
 from hpsearch.running.study_run.brain import build_study
-from hpsearch.simulation.running import SimulatedExecutor
 from hpsearch.store.connecting import waiting
 from hpsearch.store.store import Store
 from hpsearch.study_file.levels import trial_budget

@@ -11,13 +11,13 @@ from typing import Any, Protocol
 
 import pytest
 
+from benchmarks.simulation.running import SimulatedExecutor
 from hpsearch.domain import events as ev
 from hpsearch.running.driver.loop import Executor
 from hpsearch.running.executors.awaited import AwaitedExecutor
 from hpsearch.running.executors.cluster.ray_cluster import cluster
 from hpsearch.running.executors.cluster.ray_thread import RayThread
 from hpsearch.running.executors.worker_config import WorkerConfig
-from hpsearch.simulation.running import SimulatedExecutor
 from hpsearch.study_file.models import Resources
 from support.running.executor_events import of, wait_for
 from support.running.local_executor import LocalExecutor

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from sqlalchemy.exc import IntegrityError
 
+from benchmarks.simulation.running import SimulatedExecutor
 from contract.conftest import Run
 from hpsearch.domain.history import Changes, History
 from hpsearch.domain.lifecycle import State
@@ -20,7 +21,6 @@ from hpsearch.errors import Damaged
 from hpsearch.running.creation.study import create_study
 from hpsearch.running.driver.loop import Driver
 from hpsearch.running.study_run.brain import build_study
-from hpsearch.simulation.running import SimulatedExecutor
 from hpsearch.store.audit.invariants import RULES, StudyTrials, violations
 from hpsearch.store.contents import trials_since
 from hpsearch.store.reading.queries import find_study

@@ -93,10 +93,10 @@ def test_an_empty_database_is_not_made_where_none_was_asked_for(database_url):
 
 def test_a_newer_database_is_refused(database_url):
     with_a_study(database_url)
-    execute(database_url, "UPDATE alembic_version SET version_num = 'hpsearch_9999'")
-    with pytest.raises(Unreachable, match=r"newer hpsearch.*hpsearch_9999"):
+    execute(database_url, "UPDATE hpsearch_schema SET version = 9999")
+    with pytest.raises(Unreachable, match=r"newer hpsearch.*schema 9999"):
         Store.open(database_url)
-    with pytest.raises(Unreachable, match=r"newer hpsearch.*hpsearch_9999"):
+    with pytest.raises(Unreachable, match=r"newer hpsearch.*schema 9999"):
         upgrade(database_url)
 
 

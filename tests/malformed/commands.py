@@ -9,7 +9,7 @@ from hpsearch.domain.history import Changes
 from hpsearch.domain.lifecycle import State
 from hpsearch.domain.records import Attempt, Outcome, StudyRecord, Trial
 from hpsearch.store.store import Store
-from malformed import STUDY, TABLE, Case, Make, both, nothing, written
+from malformed import STUDY, TABLE, Case, both, nothing, written
 
 
 def study(folder: Path) -> None:
@@ -29,15 +29,8 @@ def study(folder: Path) -> None:
         store.commit(record.id, Changes(trials=trials, attempts=attempts))
 
 
-def curves(content: bytes | str) -> Make:
-    """A table of curves."""
-    return written("curves.csv", content)
-
-
 RUN = ("run", "study.yaml")
-SIMULATE = ("simulate", "study.yaml", "--curves", "curves.csv")
 INIT = ("init", "new.yaml", "--train", "new.csv")
-HEADER = "trial,learning_rate,batch_size,epochs,accuracy\n"
 HELP = "Try 'hpsearch"
 DIGITS = "9" * 30
 # A case a line, however long: a table is read by its columns.
@@ -58,7 +51,6 @@ CASES = [
     Case("workers below zero", nothing, "--workers -1", "whole number from 1", (*RUN, "--workers", "-1")),
     Case("a superscript of workers", nothing, "--workers ²", "whole number from 1", (*RUN, "--workers", "²")),
     Case("30 digits of workers", nothing, "--workers 999", "to 100000", (*RUN, "--workers", DIGITS)),
-    Case("a seed of 30 digits", nothing, "'--seed'", "less than or equal", (*SIMULATE, "--seed", DIGITS)),
     Case("a port", study, "'--port'", "less than or equal to 65535", ("dashboard", "--port", "99999")),
     # the database's URL
     Case("a storage that is a word", nothing, "not given as a database URL", "use sqlite", ("ls", "--storage", "hello")),
@@ -127,12 +119,4 @@ CASES = [
     Case("checkpoints in a folder with a damaged mark", written("hpsearch-study.json", "{"),
          "cannot be read", "name another", (*RUN, "--checkpoints", ".")),
     Case("checkpoints with a NUL", nothing, "a\\x00b", "name a folder", (*RUN, "--checkpoints", "a\0b")),
-    Case("no curves", nothing, "curves.csv", "hpsearch export", SIMULATE),
-    Case("curves of nothing", curves(""), "curves.csv", "hpsearch export", SIMULATE),
-    Case("curves in Latin-1", curves(b"\xe4\n"), "curves.csv: cannot be read", "hpsearch export", SIMULATE),
-    Case("curves of gzip", curves(gzip.compress(b"a,b")), "curves.csv: cannot be read", "hpsearch export", SIMULATE),
-    Case("curves of a pipe", lambda folder: os.mkfifo(folder / "curves.csv"), "not a plain file", "name a file", SIMULATE),
-    Case("curves without a parameter", curves("a,b\n1,2\n"), "no column params.learning_rate or learning_rate", "known are a, b", SIMULATE),
-    Case("curves of words", curves(f"{HEADER}0,x,2,1,0.5\n"), "learning_rate is 'x'", "correct the cell", SIMULATE),
-    Case("curves of more fields", curves(f"{HEADER}0,1,2,1,0.5,4\n"), "more cells than the header", "hpsearch export", SIMULATE)
 ]

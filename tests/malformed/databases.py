@@ -70,8 +70,7 @@ def locked(folder: Path) -> None:
 
 STATUS = ("status", "flowers")
 UPGRADE = ("db", "upgrade")
-NEWER = after("UPDATE alembic_version SET version_num = 'hpsearch_9999'")
-NEVER = after("UPDATE alembic_version SET version_num = 'hpsearch_0000'")
+NEWER = after("UPDATE hpsearch_schema SET version = 9999")
 NOTES = without_study("CREATE TABLE notes (text)")
 VERSION_TABLE = "CREATE TABLE alembic_version (version_num VARCHAR(32))"
 OPTUNAS = without_study(
@@ -79,6 +78,7 @@ OPTUNAS = without_study(
     VERSION_TABLE,
     "INSERT INTO alembic_version VALUES ('v3.2.0.a')",
 )
+FORMER = without_study(VERSION_TABLE, "INSERT INTO alembic_version VALUES ('hpsearch_0013')")
 # A case a line, however long: a table is read by its columns.
 # fmt: off
 CASES = [
@@ -96,13 +96,14 @@ CASES = [
     Case("another program's, upgraded", NOTES, "tables named notes", "name another database", UPGRADE, 2),
     Case("Optuna's", OPTUNAS, "belongs to another program", "name another database", RUN, 2),
     Case("of no version", without_study(VERSION_TABLE), "another program", "name another database", STATUS, 2),
-    Case("newer, read", NEWER, "newer hpsearch (schema hpsearch_9999", "install the newer version", STATUS, 2),
-    Case("newer, run in", NEWER, "newer hpsearch (schema hpsearch_9999", "install the newer version", RUN, 2),
-    Case("newer, upgraded", NEWER, "newer hpsearch (schema hpsearch_9999", "install the newer version", UPGRADE, 2),
-    Case("never released, read", NEVER, "never released", "name another database", STATUS, 2),
-    Case("never released, upgraded", NEVER, "schema hpsearch_0000", "name another database", UPGRADE, 2),
+    Case("newer, read", NEWER, "newer hpsearch (schema 9999", "install the newer version", STATUS, 2),
+    Case("newer, run in", NEWER, "newer hpsearch (schema 9999", "install the newer version", RUN, 2),
+    Case("newer, upgraded", NEWER, "newer hpsearch (schema 9999", "install the newer version", UPGRADE, 2),
+    Case("before 0.2.0, read", FORMER, "before 0.2.0 (schema hpsearch_0013)", "begin a new database", STATUS, 2),
+    Case("before 0.2.0, run in", FORMER, "before 0.2.0", "begin a new database", RUN, 2),
+    Case("before 0.2.0, upgraded", FORMER, "before 0.2.0", "begin a new database", UPGRADE, 2),
     Case("half made, read", after("DROP TABLE reports"), "no such table: reports", "check the path", STATUS, 2),
-    Case("half made, its version gone", after("DROP TABLE alembic_version"), "another program", "name another", STATUS, 2),
+    Case("half made, its version gone", after("DROP TABLE hpsearch_schema"), "another program", "name another", STATUS, 2),
     Case("half made, a column gone", after("ALTER TABLE trials DROP COLUMN speed"), "trials.speed", "check the", ("trials",), 2),
     Case("an unknown state", after("UPDATE trials SET state = 'dancing'"), "'dancing'", "hpsearch db check", STATUS, 2),
     Case("a study whose name is a path", after("UPDATE studies SET name = '../flowers'"), "studies.name holds '../flowers'", "db check", ("ls",), 2),

@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 import pytest
 
+from benchmarks.simulation.running import simulate
 from hpsearch.domain.history import History
 from hpsearch.domain.lifecycle import State
 from hpsearch.domain.records import ReportRecord, Trial
 from hpsearch.search.curve_model.curves import MOST_ROWS, CurveReader, ShownCurve
 from hpsearch.search.curve_model.model import CurveModel
 from hpsearch.search.ranking.selection import rank
-from hpsearch.simulation.running import simulate
 from support.studies.small import Bowl, brain, budget_of, history_for, search_by, spec_with
 
 SPACE = {name: {"type": "float", "low": 0.0, "high": 1.0} for name in ("x", "y", "z")}

@@ -10,12 +10,12 @@ from typing import Any
 import optuna
 import pytest
 
+from benchmarks.simulation.running import simulate
 from hpsearch.domain.history import History
 from hpsearch.domain.lifecycle import State
 from hpsearch.domain.records import StudyState, Trial
 from hpsearch.errors import SpecError
 from hpsearch.search.searcher import Searcher
-from hpsearch.simulation.running import simulate
 from hpsearch.store.optuna_storage.view import HistoryStorage
 from hpsearch.study_file import methods
 from hpsearch.study_file.methods import CURVE_GP, MULTI_OBJECTIVE, PRUNERS, RANGES, SAMPLERS

@@ -5,10 +5,10 @@ import optuna
 import pytest
 from optuna.trial import TrialState
 
+from benchmarks.simulation.running import simulate
 from hpsearch.domain.history import History
 from hpsearch.domain.lifecycle import State
 from hpsearch.search.samplers.view import FAILURE
-from hpsearch.simulation.running import simulate
 from support.studies.small import Bowl, Simulation, budget_of, search_by, spec_with
 
 HALF = Bowl(diverges=0.5)

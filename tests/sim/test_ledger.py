@@ -14,12 +14,12 @@ from typing import Any
 
 import pytest
 
+from benchmarks.simulation.running import SimulatedExecutor
 from hpsearch.brain.ledger import gpu_share
 from hpsearch.domain import events as ev
 from hpsearch.domain.history import History
 from hpsearch.domain.lifecycle import State
 from hpsearch.domain.records import Outcome
-from hpsearch.simulation.running import SimulatedExecutor
 from support.studies.drawn import assert_same_books
 from support.studies.small import Bowl, Simulation, budget_of, search_by, spec_with
 from support.thoroughness import examples

@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
+from benchmarks.simulation.running import simulate
 from hpsearch.domain.facts import Role
 from hpsearch.domain.history import History
 from hpsearch.domain.lifecycle import State
 from hpsearch.domain.records import StudyState
 from hpsearch.search.ranking.pareto import dominates, pareto_front
 from hpsearch.search.ranking.selection import rank
-from hpsearch.simulation.running import simulate
 from support.studies.small import (
     Bowl,
     Simulation,

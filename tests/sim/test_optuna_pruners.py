@@ -7,9 +7,9 @@ from typing import Any
 import optuna
 import pytest
 
+from benchmarks.simulation.running import simulate
 from hpsearch.domain.history import History
 from hpsearch.domain.lifecycle import State
-from hpsearch.simulation.running import simulate
 from hpsearch.study_file.reading import advice
 from support.studies.small import Bowl, budget_of, search_by, spec_with
 

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
+from benchmarks.simulation.running import SimulatedExecutor
 from hpsearch.domain.lifecycle import State
 from hpsearch.domain.records import Outcome
-from hpsearch.simulation.running import SimulatedExecutor
 from support.studies.small import Bowl, Simulation, budget_of, search_by, spec_with
 
 TRIALS, EPOCHS = 12, 9

@@ -7,13 +7,13 @@ from typing import Any
 import numpy as np
 import pytest
 
+from benchmarks.simulation.running import simulate
 from hpsearch.domain.facts import Role
 from hpsearch.domain.history import History
 from hpsearch.domain.lifecycle import State
 from hpsearch.domain.records import Trial
 from hpsearch.errors import SpecError
 from hpsearch.search.samplers.curve_gp import DESIGN
-from hpsearch.simulation.running import simulate
 from support.studies.small import Bowl, brain, budget_of, history_for, search_by, spec_with
 
 RATE = {"type": "float", "low": 1e-6, "high": 1.0, "log": True}

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from benchmarks.simulation.running import SimulatedExecutor, simulate
 from hpsearch.domain.facts import EarlierStudy
 from hpsearch.domain.history import History
 from hpsearch.domain.lifecycle import State
@@ -23,7 +24,6 @@ from hpsearch.running.study_run.brain import build_study
 from hpsearch.search.curve_model.earlier import OPENINGS
 from hpsearch.search.curve_model.forecast import FITTED
 from hpsearch.search.samplers.curve_gp import DESIGN
-from hpsearch.simulation.running import SimulatedExecutor, simulate
 from hpsearch.store.store import Store
 from hpsearch.study_file.levels import trial_budget
 from support.studies.small import Bowl, brain, budget_of, spec_with

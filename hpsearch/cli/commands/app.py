@@ -26,7 +26,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-db = typer.Typer(help="Upgrade, check, back up and tidy the database.", no_args_is_help=True)
+db = typer.Typer(help="Upgrade and check the database.", no_args_is_help=True)
 
 SEARCH, RESULTS, MAINTENANCE = "Search", "Results", "Maintenance"
 

@@ -1,6 +1,5 @@
 """The commands that change a study while it runs, and keep the database in order."""
 
-from pathlib import Path
 from typing import Annotated
 
 from typer import Argument, Option
@@ -57,23 +56,3 @@ def db_check(
     storage: Storage = DEFAULT_STORAGE,
 ) -> None:
     """Check the database and its checkpoints for damage."""
-
-
-@command(db, calls="db:backup_database", name="backup")
-def db_backup(
-    to: Annotated[Path, Argument(metavar="FILE", help="The new file for the copy.")],
-    storage: Storage = DEFAULT_STORAGE,
-) -> None:
-    """Copy the database while studies run, and check the copy."""
-
-
-@command(db, calls="db:tidy_database", name="tidy")
-def db_tidy(
-    older_than: Annotated[
-        str | None,
-        Option(help="Also thin the reports of studies that finished so long ago, such as 90d."),
-    ] = None,
-    dry_run: Annotated[bool, Option("--dry-run", help="Only say what would go.")] = False,
-    storage: Storage = DEFAULT_STORAGE,
-) -> None:
-    """Give unused space back, and thin the reports of old studies."""

@@ -24,10 +24,7 @@ from hpsearch.cli.options import (
     StudyFile,
     StudyName,
     StudyOptions,
-    TreeFormatOption,
-    Workers,
 )
-from hpsearch.cli.output import TreeFormat
 from hpsearch.errors import UserError
 from hpsearch.store.connecting.hints import DEFAULT_STORAGE
 
@@ -178,55 +175,9 @@ def submit(
         raise typer.Exit(code)
 
 
-@command(app, SEARCH, "simulate:simulate_study")
-def simulate(
-    study: StudyFile,
-    curves: Annotated[Path, Option(metavar="TABLE", help="A .csv or .parquet file of curves.")],
-    workers: Workers = None,
-    seed: Annotated[
-        int | None, Option(min=0, max=2**63 - 1, help="Default: that of the study file.")
-    ] = None,
-    top: Annotated[
-        int, Option(min=1, max=LARGEST_COUNT, help="The number of configurations to show.")
-    ] = 5,
-    start_up: Annotated[
-        float, Option(metavar="SECONDS", min=0, help="Of an attempt before it trains.")
-    ] = 0.0,
-    keeps_nothing: Annotated[
-        bool, Option("--keeps-nothing", help="Trials that go on begin again: no checkpoints.")
-    ] = False,
-    format: TreeFormatOption = TreeFormat.TABLE,
-) -> None:
-    """Run a search on recorded learning curves, without training, to see what it would find."""
-
-
-@command(app, SEARCH)
-def train(
-    name: StudyName,
-    wanted: FinalTraining,
-    as_trial: Annotated[
-        int | None,
-        Option(
-            "--as",
-            metavar="NUMBER",
-            min=0,
-            max=LARGEST_COUNT,
-            help="Instead, train this trial again, and exit with 1 if it differs.",
-        ),
-    ] = None,
-    storage: Storage = DEFAULT_STORAGE,
-) -> None:
+@command(app, SEARCH, "studies.train:train_model")
+def train(name: StudyName, wanted: FinalTraining, storage: Storage = DEFAULT_STORAGE) -> None:
     """Train the best or a chosen configuration with the full budget, and keep the model."""
-    from hpsearch.cli.studies.repeat import repeat_trial
-    from hpsearch.cli.studies.train import train_model
-
-    if as_trial is None:
-        train_model(name, wanted, storage)
-        return
-    if wanted != FinalTraining(out=wanted.out):
-        raise UserError("--as keeps no model", "remove --trial and --data")
-    if not repeat_trial(name, as_trial, storage):
-        raise typer.Exit(1)
 
 
 @command(app, SEARCH, "studies.import_runs:import_runs", name="import")

@@ -3,5 +3,5 @@
 * `check`: before a study; `run`: run and resume; `submit`: the same as jobs of SLURM.
 * `control`: stop, rm, and requests to a study while it runs.
 * `import_runs`: past runs of other programs.
-* `train`: the final model; `repeat`: a trial again, as it was.
+* `train`: the final model.
 """

@@ -28,7 +28,6 @@ from hpsearch.store.leases import Lease
 from hpsearch.store.owners import shown
 from hpsearch.store.reading.queries import find_study, names_checkpoints, trial_detail
 from hpsearch.store.store import Store
-from hpsearch.store.upkeep.backup import original_of
 from hpsearch.study_file.space import contains
 from hpsearch.study_file.text import parameters_of
 from hpsearch.views.terminal.escapes import escaped
@@ -154,8 +153,6 @@ def remove_study(name: str, storage: str, *, yes: bool, keep_checkpoints: bool) 
     with closing(Store.open(storage, create=False)) as store:
         record = store.find_study(name)
         refuse_if_held(store, name)
-        original = None if keep_checkpoints else original_of(store, name)
-        keep_checkpoints = keep_checkpoints or original is not None
         if not yes and not _agreed(record, keep_checkpoints):
             note("nothing was removed")
             return
@@ -171,8 +168,6 @@ def remove_study(name: str, storage: str, *, yes: bool, keep_checkpoints: bool) 
             store.renew(lease, HOLD_S)
             store.delete_study(record.id)
     note(f"removed study {name}")
-    if original is not None:
-        note(f"this database is a copy of {original}, whose checkpoints were not touched")
     for folder in emptied:
         note(folder.dissolve())
     for line in lines:

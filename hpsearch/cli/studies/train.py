@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
+import math
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from hpsearch.adapters.loading import load
 from hpsearch.cli.opening import chosen_study, reading
 from hpsearch.cli.options import FinalTraining
 from hpsearch.cli.output import TrainOn, command, note
 from hpsearch.domain.lifecycle import State
+from hpsearch.domain.numbers import count
+from hpsearch.domain.records import Environment
 from hpsearch.errors import Interrupted, UserError
 from hpsearch.running.creation.study import environment
-from hpsearch.running.executors.worker_config import WorkerConfig
+from hpsearch.running.reproduction import Comparison
 from hpsearch.running.study_run.workers import worker_config
-from hpsearch.store.reading.attempts import recorded_arithmetic
+from hpsearch.store.reading.attempts import changes, recorded_arithmetic, session_at
 from hpsearch.store.reading.best import best_trials
-from hpsearch.store.reading.queries import StudyHead, TrialRow, trial_detail
+from hpsearch.store.reading.queries import StudyHead, TrialDetail, TrialRow, trial_detail
 from hpsearch.study_file.models import StudySpec
 from hpsearch.study_file.reading import origin_of, parse, refusal
 from hpsearch.views.result import Way, to_train, way_to_train
@@ -36,9 +40,13 @@ def train_model(name: str, wanted: FinalTraining, storage: str) -> None:
     """Train a trial's configuration with the full budget; write the next version of the model."""
     with reading(storage) as connection:
         study = chosen_study(connection, name)
-        trial = _chosen(connection, study, wanted.trial)
-        recorded = recorded_arithmetic(connection, study, trial.number)
-    spec = recorded_spec(study)
+        detail = _chosen(connection, study, wanted.trial)
+        trial = detail.trial
+        before = _Before(
+            session_at(connection, study, _began(detail)),
+            recorded_arithmetic(connection, study, trial.number),
+        )
+    spec = _recorded_spec(study)
     if spec.task["kind"] not in BUILT_IN:
         message = f"study {study.name} searches your own code, which this command cannot train"
         raise UserError(message, _other_way(study, trial))
@@ -46,13 +54,40 @@ def train_model(name: str, wanted: FinalTraining, storage: str) -> None:
     in_full = f", {expected(trial)} if trained to the end" if may_change(trial) else ""
     note(f"trial {trial.number} of study {study.name}, {trial.state.value}{value}{in_full}")
     home = (wanted.out / study.name).absolute()
-    plan = _plan(study, spec, trial, recorded, home, joined=wanted.data is TrainOn.ALL)
-    version = _train(study, spec, plan, home)
+    joined = wanted.data is TrainOn.ALL
+    plan = _plan(study, spec, trial, before, home, joined=joined)
+    reports = {float(each["resource"]): each["metrics"] for each in detail.reports}
+    comparison = Comparison(reports, ended=trial.state is State.COMPLETE)
+    version = _train(study, spec, plan, home, comparison)
     if version is None:
         interrupted = "interrupted; everything is saved"
         raise Interrupted(interrupted, "to continue, repeat the same command")
+    if reports and not joined:
+        _tell(comparison, trial.number)
     note(f"the model is in {version}")
     print(version)  # noqa: T201 - this is the result
+
+
+@dataclass(frozen=True)
+class _Before:
+    """How the trial was trained: in which session of a driver, with which arithmetic; None where it
+    is not recorded."""
+
+    session: Environment | None
+    arithmetic: Arithmetic | None
+
+
+def _began(detail: TrialDetail) -> float:
+    return min((float(each["started"]) for each in detail.attempts), default=math.inf)
+
+
+def _tell(comparison: Comparison, number: int) -> None:
+    """Say whether a training that has ended was that of its trial."""
+    comparison.end()
+    if comparison.difference is not None:
+        note(f"not the same as trial {number}: {comparison.difference}")
+    elif comparison.same:
+        note(f"the same as trial {number}, bit for bit: {count(comparison.same, 'report')}")
 
 
 def _other_way(study: StudyHead, trial: TrialRow) -> str:
@@ -67,7 +102,9 @@ def _other_way(study: StudyHead, trial: TrialRow) -> str:
     return f"trial {trial.number} kept no checkpoint; {again}: {commands[0]}"
 
 
-def _train(study: StudyHead, spec: StudySpec, plan: Plan, home: Path) -> Path | None:
+def _train(
+    study: StudyHead, spec: StudySpec, plan: Plan, home: Path, comparison: Comparison
+) -> Path | None:
     from trials.loop.final import training as final  # imported here: it brings torch
     from trials.running.interruption import interruption
 
@@ -76,7 +113,7 @@ def _train(study: StudyHead, spec: StudySpec, plan: Plan, home: Path) -> Path | 
         if "test" not in spec.task:
             note("note: the task has no test file, so the model is not tested on unseen data")
         with interruption() as asked:
-            return final.train(task, plan, home, note, asked)
+            return final.train(task, plan, home, note, asked, comparison.add)
     except TaskError as error:
         raise refusal(study.spec, f"{study.name} (study file)", error.problems) from error
 
@@ -85,7 +122,7 @@ def _plan(
     study: StudyHead,
     spec: StudySpec,
     trial: TrialRow,
-    recorded: Arithmetic | None,
+    before: _Before,
     home: Path,
     *,
     joined: bool,
@@ -96,18 +133,25 @@ def _plan(
 
     config = worker_config(spec, home)
     device = "cuda" if torch.cuda.is_available() else "cpu"
-    packages = environment(spec, device).packages
-    params, computed = as_it_computed(spec, config, trial, recorded, device)
-    if recorded is not None and (changes := arithmetic.differences(recorded, computed)):
-        listed = ", ".join(changes)
+    now = environment(spec, device)
+    settings = {**config.settings, **trial.params}
+    known = describe(spec.task["kind"]).settings
+    params, computed = arithmetic.adopt(
+        before.arithmetic, settings, device, threads=config.threads, known=known
+    )
+    found = [] if before.session is None else changes(before.session, now)
+    if before.arithmetic is not None:
+        found += arithmetic.differences(before.arithmetic, computed)
+    if found:
+        listed = ", ".join(dict.fromkeys(found))
         note(f"note: the trial was trained differently, so its values may differ: {listed}")
     provenance = {
         "study": study.name,
         "trial": trial.number,
         "value": trial.value,
         "task": dict(spec.task),
-        "hpsearch": packages.get("hpsearch"),
-        "packages": packages,
+        "hpsearch": now.packages.get("hpsearch"),
+        "packages": now.packages,
     }
     return Plan(
         params=params,
@@ -121,21 +165,7 @@ def _plan(
     )
 
 
-def as_it_computed(
-    spec: StudySpec,
-    config: WorkerConfig,
-    trial: TrialRow,
-    recorded: Arithmetic | None,
-    device: str,
-) -> tuple[dict[str, Any], Arithmetic]:
-    """The settings that train a trial as it computed, as far as that is recorded and this machine
-    can, and the arithmetic that they give."""
-    settings = {**config.settings, **trial.params}
-    known = describe(spec.task["kind"]).settings
-    return arithmetic.adopt(recorded, settings, device, threads=config.threads, known=known)
-
-
-def _chosen(connection: Connection, study: StudyHead, number: int | None) -> TrialRow:
+def _chosen(connection: Connection, study: StudyHead, number: int | None) -> TrialDetail:
     """The trial of that number, or the best. Raises UserError if there is no such trial, or it
     failed."""
     if number is None:
@@ -143,16 +173,16 @@ def _chosen(connection: Connection, study: StudyHead, number: int | None) -> Tri
         if not ranked:
             message = f"no trial of {study.name} has a value yet"
             raise UserError(message, f"see its progress: hpsearch status {study.name}")
-        trial = ranked[0].trial
-    else:
-        trial = trial_detail(connection, study, number).trial
+        number = ranked[0].trial.number
+    detail = trial_detail(connection, study, number)
+    trial = detail.trial
     if trial.state is State.FAILED:
         message = f"trial {number} of {study.name} failed ({trial.error_kind}: {trial.error_text})"
         raise UserError(message, f"choose another: hpsearch best {study.name} --top 5")
-    return trial
+    return detail
 
 
-def recorded_spec(study: StudyHead) -> StudySpec:
+def _recorded_spec(study: StudyHead) -> StudySpec:
     """The study file of a study. Raises UserError if it was not made from one."""
     if origin_of(study.content) is not None:
         raise UserError(

@@ -121,16 +121,6 @@ def _counting(scores: Mapping[float, float], level: float, following: float) -> 
     return min((at for at in scores if level <= at < following), default=math.nan)
 
 
-def counting(scores: Mapping[float, float], levels: Sequence[float]) -> set[float]:
-    """The resources of the reports of a curve that `trust` needs, with its arguments' meaning."""
-    needed: set[float] = set()
-    for level, following in itertools.pairwise(levels):
-        resource = _counting(scores, level, following)
-        after = [at for at in scores if at > resource and math.isfinite(scores[at])]
-        needed |= {resource, min(after, key=scores.__getitem__, default=math.nan)}
-    return needed & set(scores)
-
-
 def _correlation(at: Mapping[int, float], end: Mapping[int, float]) -> Correlation | None:
     count = len(end)
     if count < FEWEST:

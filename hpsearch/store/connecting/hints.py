@@ -12,7 +12,7 @@ DEFAULT_STORAGE = "sqlite:///hpsearch.db"  # the database of a command that name
 OF_A_DATABASE = (
     *("check", "run", "resume", "submit", "train", "import", "ls", "status", "best", "trials"),
     *("show", "export", "report", "dashboard", "mcp", "stop", "enqueue", "rm"),
-    *("db upgrade", "db check", "db backup", "db tidy"),
+    *("db upgrade", "db check"),
 )
 """The commands that have the option --storage."""
 _COMMAND = re.compile(

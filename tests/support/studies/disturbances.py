@@ -19,6 +19,7 @@ from typing import Any
 
 import pytest
 
+from benchmarks.simulation.running import Curves, SimulatedExecutor
 from hpsearch.domain import events as ev
 from hpsearch.domain.history import Changes, History
 from hpsearch.domain.records import StudyState
@@ -27,7 +28,6 @@ from hpsearch.running.creation.study import create_study
 from hpsearch.running.driver.journal import LEASE_TTL_S
 from hpsearch.running.driver.loop import Driver, SteadyClock
 from hpsearch.running.study_run.brain import build_study
-from hpsearch.simulation.running import Curves, SimulatedExecutor
 from hpsearch.store.leases import Lease
 from hpsearch.store.store import Store
 from hpsearch.study_file.levels import trial_budget

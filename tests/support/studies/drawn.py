@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 from hypothesis import strategies as st
 
+from benchmarks.simulation.running import SimulatedExecutor, Straight, _Run
 from hpsearch.brain.ledger import Spending
 from hpsearch.brain.reopening import reopen
 from hpsearch.brain.study import Study
@@ -32,7 +33,6 @@ from hpsearch.running.driver.journal import LEASE_TTL_S
 from hpsearch.running.driver.loop import POLL_S, Driver, SteadyClock, watched_by
 from hpsearch.running.driver.sweeping import Sweeper
 from hpsearch.search.searcher import Searcher
-from hpsearch.simulation.running import SimulatedExecutor, Straight, _Run
 from hpsearch.store.audit.invariants import violations
 from hpsearch.store.leases import Lease
 from hpsearch.store.optuna_storage.view import HistoryStorage

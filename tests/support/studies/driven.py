@@ -3,10 +3,10 @@
 import math
 from contextlib import closing
 
+from benchmarks.simulation.running import Curves, Straight
 from hpsearch.running.creation.study import create_study
 from hpsearch.running.driver.loop import Driver
 from hpsearch.running.study_run.brain import build_study
-from hpsearch.simulation.running import Curves, Straight
 from hpsearch.store.store import Store
 from hpsearch.study_file.levels import trial_budget
 from hpsearch.study_file.models import StudySpec

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from sqlalchemy import make_url
 
+from benchmarks.simulation.running import SimulatedExecutor
 from hpsearch.domain import events as ev
 from hpsearch.domain.history import Changes, History
 from hpsearch.running.checkpoint_folders import MARKER, Mark, StudyFolder, folder_of_new
@@ -17,7 +18,6 @@ from hpsearch.running.driver.loop import Driver, watched_by
 from hpsearch.running.driver.sweeping import Sweeper
 from hpsearch.running.study_run.brain import build_study
 from hpsearch.running.study_run.on_ray import move_in
-from hpsearch.simulation.running import SimulatedExecutor
 from hpsearch.store.store import Store
 from hpsearch.study_file.levels import trial_budget
 from hpsearch.study_file.models import StudySpec

@@ -3,10 +3,10 @@
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from benchmarks.simulation.running import SimulatedExecutor
 from hpsearch.domain import events as ev
 from hpsearch.domain.facts import ErrorKind
 from hpsearch.domain.history import History
-from hpsearch.simulation.running import SimulatedExecutor
 from hpsearch.study_file.levels import trial_budget
 from support.studies.small import Bowl, Simulation, brain, spec_with
 

@@ -6,11 +6,11 @@ import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 
+from benchmarks.simulation.running import SimulatedExecutor
 from hpsearch.domain import events as ev
 from hpsearch.running.creation.study import create_study
 from hpsearch.running.driver.loop import Driver
 from hpsearch.running.study_run.brain import build_study
-from hpsearch.simulation.running import SimulatedExecutor
 from hpsearch.store.store import Store
 from hpsearch.study_file.levels import trial_budget
 from hpsearch.study_file.models import StudySpec

@@ -10,12 +10,12 @@ from typing import Any
 
 import yaml
 
+from benchmarks.simulation.running import SimulatedExecutor
 from hpsearch.brain.study import Study
 from hpsearch.domain.history import Changes, History
 from hpsearch.domain.records import StudyRecord
 from hpsearch.running.driver.loop import due_of
 from hpsearch.search.searcher import Searcher
-from hpsearch.simulation.running import SimulatedExecutor
 from hpsearch.store.optuna_storage.view import HistoryStorage
 from hpsearch.study_file.levels import step_scale, trial_budget
 from hpsearch.study_file.models import StudySpec

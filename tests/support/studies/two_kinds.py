@@ -2,8 +2,8 @@
 
 from typing import Any
 
+from benchmarks.simulation.running import SimulatedExecutor
 from hpsearch.domain import events as ev
-from hpsearch.simulation.running import SimulatedExecutor
 from hpsearch.study_file.levels import trial_budget
 from support.studies.small import Bowl, Simulation, spec_with
 

@@ -15,6 +15,7 @@ import yaml
 from sqlalchemy import Connection
 
 import hpsearch
+from benchmarks.simulation.running import simulate
 from hpsearch.asking import opening, session
 from hpsearch.asking.session import AskingSession
 from hpsearch.brain.study import Study as Brain
@@ -37,7 +38,6 @@ from hpsearch.running.checkpoint_folders import Mark, StudyFolder
 from hpsearch.running.creation.study import spec_of
 from hpsearch.running.study_run.on_ray import StudyRun, settle_in
 from hpsearch.running.study_run.ownership import owning
-from hpsearch.simulation.running import simulate
 from hpsearch.store import heartbeats
 from hpsearch.store.audit.checkpoints import unusable
 from hpsearch.store.audit.invariants import violations

@@ -40,6 +40,8 @@ def project(tmp_path: Path) -> Path:
         "hpsearch/store/__init__.py": room,
         "trials/loop/__init__.py": room,
         "benchmarks/one.py": "a = 1\nb = 2\n",
+        "benchmarks/simulate.py": "a = 1\n",
+        "benchmarks/simulation/clock.py": "b = 2\nc = 3\nd = 4\n",
         "tests/unit/test_one.py": "c = 3\n",
     }
     for name, text in files.items():
@@ -57,6 +59,7 @@ def test_the_fullest_room_counts_with_all_that_is_in_it_and_every_limit_has_its_
     lines = len(FUNCTION.splitlines()) * 10
     assert figures["lines of product"] == 3 * lines + 3
     assert figures["lines of benchmarks"] == 2
+    assert figures["lines of the simulator"] == 4
     assert figures["lines of tests"] == 1
     assert figures["words of documentation"] == 7
     assert figures["names in hpsearch/"] == 3, "errors, search and store"

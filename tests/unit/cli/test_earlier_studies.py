@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from benchmarks.simulation.running import SimulatedExecutor
 from hpsearch.cli.options import BudgetLimits, RunOptions
 from hpsearch.cli.studies.check import check_study
 from hpsearch.cli.studies.run import resume_study, run_study
@@ -20,7 +21,6 @@ from hpsearch.running.driver.loop import Driver
 from hpsearch.running.study_run import on_ray
 from hpsearch.running.study_run.brain import build_study
 from hpsearch.running.study_run.on_ray import StudyRun
-from hpsearch.simulation.running import SimulatedExecutor
 from hpsearch.store.audit.invariants import violations
 from hpsearch.store.store import Store
 from hpsearch.study_file.levels import trial_budget

@@ -2,7 +2,6 @@
 
 import os
 import pty
-import shutil
 import subprocess
 import sys
 import uuid
@@ -49,33 +48,6 @@ def test_checkpoints_go_with_their_study_and_others_stay(run, store, home):
     assert trials_in(other) == [0, 1]
     assert store.study_names() == ["trees"]
     assert run("db", "check").code == 0
-
-
-def test_what_a_copy_names_is_the_originals(run, store, tmp_path):
-    home = run_study(store, surpassed("flowers", 2), f"{tmp_path}/shared")
-    copy, moved = tmp_path / "copy.db", tmp_path / "moved.db"
-    assert run("db", "backup", str(copy)).code == 0
-    shutil.copy(copy, moved)
-    for each in (copy, moved):
-        said = run("rm", "flowers", "--yes", "--storage", f"sqlite:///{each}")
-        assert said.code == 0
-        assert f"its checkpoints are left in {home.folder}" in said.err
-        assert "whose checkpoints were not touched" in said.err
-    assert trials_in(home.folder) == [0, 1]
-    assert run("rm", "flowers", "--yes").code == 0
-    assert folder_at(home.folder).entries() == []
-
-
-def test_a_copy_in_the_place_of_its_original_is_the_original(run, store, sqlite_url, tmp_path):
-    home = run_study(store, surpassed("flowers", 2), f"{tmp_path}/shared")
-    assert run("db", "backup", str(tmp_path / "copy.db")).code == 0
-    store.close()
-    original = Path(sqlite_url.removeprefix("sqlite:///"))
-    for left in original.parent.glob(f"{original.name}-*"):
-        left.unlink()
-    (tmp_path / "copy.db").replace(original)
-    assert run("rm", "flowers", "--yes").code == 0
-    assert folder_at(home.folder).entries() == []
 
 
 def test_a_moved_database_removes_its_checkpoints(run, store, sqlite_url, tmp_path):

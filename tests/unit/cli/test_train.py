@@ -1,14 +1,22 @@
-"""What `hpsearch train` refuses before it trains anything."""
+"""What `hpsearch train` refuses, and what it says of the record of its trial."""
 
 import json
 import re
 import shlex
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 from hpsearch.domain.lifecycle import State
 from hpsearch.domain.records import Trial
+from hpsearch.running.creation.study import create_study, environment
+from hpsearch.running.driver.loop import Driver
+from hpsearch.running.study_run.brain import build_study
+from hpsearch.running.study_run.workers import worker_config
+from hpsearch.store.store import Store
+from hpsearch.study_file.reading import parse
+from support.running.local_executor import LocalExecutor
 
 OWN = """
 study: own
@@ -86,3 +94,42 @@ def test_it_trains_what_is_expected_to_be_best_and_not_what_was_lucky_once(
     assert "trial 1 of study own, paused with 0.8, 0.9 ± 0.016 if trained to the end\n" in said.err
     written = json.loads((Path(said.out.strip()) / "training.json").read_text())
     assert written["trial"] == 1
+
+
+@pytest.fixture
+def searched(table: Path, sqlite_url: str) -> dict[int, Trial]:
+    """The trials of a study of the table, which workers trained: some were paused and continued."""
+    text = TABLE.format(table=table).replace("epochs: 2", "epochs: 3")
+    text += "search: {sampler: random, pruner: {kind: promotion, eta: 3, pause: true}}\n"
+    spec = parse(text + "settings: {batch_size: 8}\n", base=table.parent)
+    checkpoints = table.parent / "checkpoints"
+    with closing(Store.open(sqlite_url)) as store:
+        history = create_study(store, spec, str(checkpoints))
+        history.add_environment(environment(spec, "CPU"))
+        lease = store.acquire(history.study.id, "driver", 1e5)
+        executor = LocalExecutor(worker_config(spec, checkpoints))
+        Driver(build_study(history, spec), executor, store, lease, lambda *_: None).run()
+        store.release(lease)
+    return {trial.number: trial for trial in history.trials}
+
+
+def test_a_trial_is_the_same_again_until_its_data_change(run, searched, table, tmp_path):
+    continued = next(n for n, each in searched.items() if len(each.attempts) > 1)
+    said = run("train", "own", "--trial", str(continued), "--out", str(tmp_path / "models"))
+    assert said.code == 0, said.err
+    reports = len(searched[continued].reports)
+    assert f"the same as trial {continued}, bit for bit: {reports} reports\n" in said.err
+    table.write_text(table.read_text().replace("3,low\n4,high", "3,high\n4,low"))
+    said = run("train", "own", "--trial", str(continued), "--out", str(tmp_path / "models"))
+    assert said.code == 0, said.err
+    assert Path(said.out.strip()).is_dir()
+    assert "may differ: the files that the task names" in said.err
+    parted = rf"not the same as trial {continued}: at [\d.]+: \w+ [\d.]+, on record [\d.]+\n"
+    assert re.search(parted, said.err), said.err
+
+
+def test_a_training_on_all_data_is_not_compared(run, searched, tmp_path):
+    given = ("--data", "train+validation", "--out", str(tmp_path / "models"))
+    said = run("train", "own", "--trial", "0", *given)
+    assert said.code == 0, said.err
+    assert "same as trial" not in said.err

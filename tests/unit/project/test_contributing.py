@@ -12,7 +12,7 @@ from hpsearch.cli.main import app
 ROOT = Path(__file__).parents[3]
 GUIDE = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
 FORMS = sorted((ROOT / ".github" / "ISSUE_TEMPLATE").glob("*.yml"))
-EXAMPLES = ("trials/tasks/audio/", "tests/data/schema/hpsearch_NNNN.sql")
+EXAMPLES = ("trials/tasks/audio/", "tests/data/schema/N.sql")
 """Paths that are to be made."""
 
 PATHS = sorted(set(re.findall(r"`((?:hpsearch|trials|tests|docs|benchmarks)/[\w./]*)`", GUIDE)))

@@ -14,11 +14,11 @@ import pandas as pd
 import pytest
 import yaml
 
-from hpsearch.simulation.curve_file import load_curves
+from benchmarks.simulation.curve_file import load_curves
 from hpsearch.study_file.levels import trial_budget
 from hpsearch.study_file.reading import load
 from support.patience import wait_until
-from support.running.programs import HPSEARCH, run_program
+from support.running.programs import run_program
 from trials.contract import Diverged
 
 BENCHMARKS = Path(__file__).parents[3] / "benchmarks"
@@ -304,7 +304,8 @@ def test_a_recording_that_is_killed_goes_on_and_its_table_is_simulated(tmp_path)
 
     study = BENCHMARKS / "recorded" / "table-diabetes.yaml"
     curves = tmp_path / "table-diabetes.parquet"
-    command = ["simulate", str(study), "--curves", str(curves), "--workers", "2"]
-    simulated = run_program([HPSEARCH, *command, "--format", "json"])
+    command = [sys.executable, str(BENCHMARKS / "simulate.py"), str(study)]
+    command += ["--curves", str(curves), "--workers", "2", "--format", "json"]
+    simulated = run_program(command)
     assert simulated.returncode == ENDED, simulated.stderr
     assert json.loads(simulated.stdout)["configurations_used"] == count

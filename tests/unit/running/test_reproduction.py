@@ -1,88 +1,56 @@
-"""A trial's record beside its repetition."""
+"""A trial's record beside another training of it."""
 
-from typing import Any
+import math
 
-import pytest
-
-from hpsearch.domain.facts import ErrorKind
-from hpsearch.domain.lifecycle import State
 from hpsearch.domain.records import Environment
-from hpsearch.running.reproduction import (
-    Comparison,
-    RecordedTraining,
-    Repeated,
-    recorded_training,
-)
+from hpsearch.running.reproduction import Comparison
 from hpsearch.store.reading.attempts import changes
-from hpsearch.store.reading.queries import TrialDetail, TrialRow
 from trials.contract import Report
 
-
-def attempt(start: float, trained: bool = True) -> dict[str, Any]:
-    return {"start_resource": start, "arithmetic": {"threads": 1} if trained else None}
+RECORDED = {1.0: {"a": 1.0}, 2.0: {"a": math.nan}}
 
 
-def detail_of(state: State, starts: list[dict[str, Any]], **more: Any) -> TrialDetail:
-    reports = [{"resource": at, "metrics": {"loss": at}} for at in (1.0, 2.0, 3.0)]
-    return TrialDetail(TrialRow(0, state, {}, **more), reports, starts, [], [])
+def compared(*reports: Report, ended: bool = True) -> Comparison:
+    """The comparison of a training that has made these reports and ended."""
+    comparison = Comparison(RECORDED, ended=ended)
+    for report in reports:
+        comparison.add(report)
+    comparison.end()
+    return comparison
 
 
-@pytest.mark.parametrize(
-    ("starts", "parts"),
-    [
-        ([attempt(0.0), attempt(1.0), attempt(2.0)], (0.0, 1.0, 2.0)),
-        ([attempt(0.0), attempt(2.0), attempt(1.0)], (0.0, 1.0)),
-        ([attempt(0.0), attempt(1.0), attempt(0.0)], (0.0,)),
-        ([attempt(0.0, trained=False), attempt(0.0), attempt(2.0, trained=False)], (0.0,)),
-    ],
-)
-def test_what_was_trained_in_vain_is_not_repeated(starts, parts):
-    assert recorded_training(detail_of(State.COMPLETE, starts)).parts == parts
+FIRST, SECOND = Report(1.0, {"a": 1.0, "eval_runtime": 3.0}), Report(2.0, {"a": math.nan})
 
 
-def test_a_failure_of_the_machine_is_not_asked_for():
-    lost = detail_of(State.FAILED, [attempt(0.0)], error_kind=ErrorKind.LOST, error_text="gone")
-    course = recorded_training(lost)
-    assert (course.error, course.must_end, course.end) == (None, False, 3.0)
+def test_equal_reports_are_the_same_whatever_time_they_took():
+    found = compared(FIRST, SECOND)
+    assert (found.difference, found.same) == (None, 2)
 
 
-def test_a_trial_that_ends_earlier_or_later_is_different():
-    reports = {1.0: {"a": 1.0}, 2.0: {"a": float("nan")}}
-    recorded = RecordedTraining((0.0,), 2.0, reports, True, None)
-    same = Comparison(recorded)
-    same.add(Report(1.0, {"a": 1.0, "eval_runtime": 3.0}))
-    same.add(Report(2.0, {"a": float("nan")}))
-    same.end(Repeated(finished="stopped early"))
-    assert same.difference is None
-    longer = Comparison(recorded)
-    for resource, value in ((1.0, 1.0), (2.0, float("nan"))):
-        longer.add(Report(resource, {"a": value}))
-    longer.end(Repeated())
-    ending = "in its end: the trial ended here by itself, and this did not"
-    assert longer.difference == ending
-    shorter = Comparison(recorded)
-    shorter.add(Report(1.0, {"a": 1.0}))
-    shorter.end(Repeated(finished="stopped early"))
-    assert shorter.difference == "at 2: it was not reported this time"
+def test_the_first_difference_is_told_with_its_metric_and_both_values():
+    found = compared(Report(1.0, {"a": 1.0000000000000002}), Report(2.0, {"a": 5.0}))
+    assert found.difference == "at 1: a 1.0000000000000002, on record 1.0"
+    assert compared(FIRST, Report(2.0, {})).difference == "at 2: a missing, on record nan"
+    more = Report(1.0, {"a": 1.0, "b": 2.0})
+    assert compared(more, SECOND).difference == "at 1: b 2.0, on record missing"
 
 
-def test_a_thinned_trial_is_compared_at_the_reports_that_stayed():
-    reports = {1.0: {"a": 1.0}, 3.0: {"a": 3.0}}
-    recorded = RecordedTraining((0.0,), 3.0, reports, True, None, thinned=True)
-    found = Comparison(recorded)
-    for resource in (1.0, 2.0, 3.0):
-        found.add(Report(resource, {"a": resource}))
-    found.end(Repeated(finished="stopped early"))
-    assert (found.difference, found.reports) == (None, 2)
-    found.add(Report(4.0, {"a": 4.0}))
-    assert found.difference == "at 4: the trial had ended before"
+def test_a_training_that_ends_earlier_or_later_is_different():
+    assert compared(FIRST).difference == "at 2: it was not reported this time"
+    third = Report(3.0, {"a": 3.0})
+    assert compared(FIRST, SECOND, third).difference == "at 3: the trial had ended before"
+    between = Report(1.5, {"a": 1.0})
+    assert compared(FIRST, between, SECOND).difference == "at 1.5: the trial has no report there"
 
 
-def test_the_first_difference_names_its_metric():
-    recorded = RecordedTraining((0.0,), 1.0, {1.0: dict.fromkeys("abcde", 1.0)}, True, None)
-    found = Comparison(recorded)
-    found.add(Report(1.0, dict.fromkeys("abcd", 2.0)))
-    assert found.difference == "at 1: a 2.0 instead of 1.0"
+def test_a_training_goes_on_where_its_trial_was_stopped():
+    found = compared(FIRST, SECOND, Report(3.0, {"a": 3.0}), ended=False)
+    assert (found.difference, found.same) == (None, 2)
+
+
+def test_a_training_that_was_continued_is_compared_from_there():
+    found = compared(SECOND)
+    assert (found.difference, found.same) == (None, 1)
 
 
 def test_what_is_not_as_it_was_is_named():

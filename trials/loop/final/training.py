@@ -116,6 +116,7 @@ def train(
     home: Path,
     say: Callable[[str], None],
     should_stop: Callable[[], bool] = lambda: False,
+    watch: Callable[[Report], None] = lambda _: None,
 ) -> Path | None:
     """Train, evaluate and write the next version.
 
@@ -123,6 +124,7 @@ def train(
         home: The folder of the versions; created if missing.
         say: Receives the progress, one line at a time.
         should_stop: Called after every step.
+        watch: Receives each report.
 
     Returns: The version's folder; None if `should_stop` ended the training, which the same call
         continues.
@@ -135,7 +137,7 @@ def train(
     fingerprints = job.fingerprints()
     with workplace(home, _identity(plan, fingerprints)) as place:
         setup = job.setup(place)
-        outcome = _run(job, setup, say, should_stop)
+        outcome = _run(job, setup, say, should_stop, watch)
         if outcome is None:
             return None
         with model_in(place, newest=plan.joined) as model:
@@ -165,7 +167,11 @@ def _job(task: Task, plan: Plan) -> _Job:
 
 
 def _run(
-    job: _Job, setup: Setup, say: Callable[[str], None], should_stop: Callable[[], bool]
+    job: _Job,
+    setup: Setup,
+    say: Callable[[str], None],
+    should_stop: Callable[[], bool],
+    watch: Callable[[Report], None],
 ) -> dict[str, Any] | None:
     """Train to the end.
 
@@ -177,6 +183,7 @@ def _run(
     try:
         for report in runner.advance(float("inf"), should_stop):
             runner.recorded(report.resource)
+            watch(report)
             progress = _progress(report, job.plan)
             say(progress)
         if runner.finished is None:

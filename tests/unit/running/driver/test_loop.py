@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from benchmarks.simulation.running import SimulatedExecutor
 from hpsearch.domain import events as ev
 from hpsearch.domain.facts import RequestKind
 from hpsearch.domain.history import Changes, History
@@ -21,7 +22,6 @@ from hpsearch.running.creation.study import create_study
 from hpsearch.running.driver.journal import Journal
 from hpsearch.running.driver.loop import Driver, SteadyClock
 from hpsearch.running.study_run.brain import build_study
-from hpsearch.simulation.running import SimulatedExecutor
 from hpsearch.store.leases import Lease
 from hpsearch.store.store import Store
 from hpsearch.study_file.levels import trial_budget

@@ -39,8 +39,8 @@ def _of_a_database(command: Any, name: str) -> list[str]:
         ("hpsearch rm 'a b' --yes.", f"hpsearch rm 'a b' {SHOWN} --yes."),
         ("`hpsearch run STUDY.yaml` makes one", f"`hpsearch run STUDY.yaml {SHOWN}` makes one"),
         (
-            "hpsearch db backup FILE, and then: hpsearch db upgrade --storage sqlite:///x.db",
-            f"hpsearch db backup FILE {SHOWN}, and then: hpsearch db upgrade --storage sqlite:///x.db",
+            "hpsearch db check, and then: hpsearch db upgrade --storage sqlite:///x.db",
+            f"hpsearch db check {SHOWN}, and then: hpsearch db upgrade --storage sqlite:///x.db",
         ),
         ("hpsearch init reviews.yaml", "hpsearch init reviews.yaml"),
         ("the package hpsearch lists all", "the package hpsearch lists all"),

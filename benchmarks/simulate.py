@@ -1,35 +1,68 @@
-"""`hpsearch simulate`: what a study would find on recorded curves, without training."""
+"""What a study would have found, on recorded learning curves: with half the workers, say.
+
+    python benchmarks/simulate.py STUDY --curves TABLE [--workers N] [--seed N] [--top N]
+        [--start-up SECONDS] [--keeps-nothing] [--format table|json|yaml]
+
+The study file's own space, budget, sampler, pruner and confirmation run in the same brain, driver
+and database as a real study, on a virtual clock (`simulation/`). Nothing is trained, and no files
+remain. It prints the best configurations, the time that the study would have taken, its starts, and
+the share of full training that pruning saved. README.md says what the table of curves must have.
+"""
 
 from collections import Counter
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
-from hpsearch.cli.options import worker_count
+import typer
+from typer import Option
+
+from hpsearch.cli.options import (
+    LARGEST_COUNT,
+    StudyFile,
+    TreeFormatOption,
+    Workers,
+    worker_count,
+)
 from hpsearch.cli.output import TreeFormat, emit_tree, note, show, terminal_width
 from hpsearch.domain.history import History
 from hpsearch.domain.numbers import count, duration
 from hpsearch.domain.records import StudyState, Trial
-from hpsearch.errors import UserError
+from hpsearch.errors import HpsearchError, UserError
 from hpsearch.search.ranking.pareto import pareto_front
 from hpsearch.search.ranking.selection import Ranked, rank
-from hpsearch.simulation.curve_file import CurveFile, load_curves
-from hpsearch.simulation.curves import RecordedCurves
-from hpsearch.simulation.running import simulate
 from hpsearch.study_file.models import StudySpec
 from hpsearch.study_file.reading import load
 from hpsearch.views.documents import ranked_document
 from hpsearch.views.terminal import tables
+from simulation.curve_file import CurveFile, load_curves
+from simulation.curves import RecordedCurves
+from simulation.running import simulate
+
+app = typer.Typer(
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
 
 
+@app.command(help=__doc__)
 def simulate_study(
-    study: Path,
-    curves: Path,
-    workers: str | None,
-    seed: int | None,
-    top: int,
-    start_up: float,
-    keeps_nothing: bool,
-    format: TreeFormat,
+    study: StudyFile,
+    curves: Annotated[Path, Option(metavar="TABLE", help="A .csv or .parquet file of curves.")],
+    workers: Workers = None,
+    seed: Annotated[
+        int | None, Option(min=0, max=2**63 - 1, help="Default: that of the study file.")
+    ] = None,
+    top: Annotated[
+        int, Option(min=1, max=LARGEST_COUNT, help="The number of configurations to show.")
+    ] = 5,
+    start_up: Annotated[
+        float, Option(metavar="SECONDS", min=0, help="Of an attempt before it trains.")
+    ] = 0.0,
+    keeps_nothing: Annotated[
+        bool, Option("--keeps-nothing", help="Trials that go on begin again: no checkpoints.")
+    ] = False,
+    format: TreeFormatOption = TreeFormat.TABLE,
 ) -> None:
     """Run a study file's search on a table of curves; print the best configurations and their
     cost."""
@@ -159,3 +192,20 @@ def _lines(found: dict[str, Any], known: int) -> list[str]:
         f"{time}, {found['gpu_hours']:.3g} GPU-hours; {saved}",
         f"ended because: {found['ended']}",
     ]
+
+
+def main() -> None:
+    """Simulate what the command line says.
+
+    Raises:
+        SystemExit: With 0 at the study's end, with 2 for a mistake in its file or the table.
+    """
+    try:
+        app(prog_name="simulate.py")
+    except HpsearchError as error:
+        note(f"simulate: {error}")
+        raise SystemExit(error.exit_code) from None
+
+
+if __name__ == "__main__":
+    main()

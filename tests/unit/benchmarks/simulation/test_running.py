@@ -1,10 +1,10 @@
 """A whole study on the virtual clock, through the real driver and a database in memory."""
 
+from benchmarks.simulation.running import simulate
 from hpsearch.brain.study import Study
 from hpsearch.domain.history import Changes, History
 from hpsearch.domain.lifecycle import State
 from hpsearch.domain.records import StudyState
-from hpsearch.simulation.running import simulate
 from support.studies.small import Bowl, budget_of, search_by, spec_with
 
 PROMOTION = search_by(pruner="promotion")

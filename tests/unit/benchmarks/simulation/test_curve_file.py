@@ -1,5 +1,7 @@
 """Reading recorded curves: what a table must have, and what its mistakes are called."""
 
+import gzip
+import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -7,12 +9,12 @@ from typing import Any
 import pandas as pd
 import pytest
 
+from benchmarks.simulation import running
+from benchmarks.simulation.curve_file import load_curves
 from hpsearch.cli.options import StudyExport
 from hpsearch.cli.output import What
 from hpsearch.cli.results.export import export_study
 from hpsearch.errors import DataError
-from hpsearch.simulation import running
-from hpsearch.simulation.curve_file import load_curves
 from hpsearch.study_file.models import StudySpec
 from support.studies.small import Bowl, budget_of, search_by, spec_with
 from trials.contract import Diverged
@@ -50,6 +52,38 @@ def test_a_table_of_any_separator_is_read(tmp_path, spec, separator, encoding):
     pd.DataFrame(rows(0.1, 3.0, 2.0)).to_csv(path, sep=separator, encoding=encoding, index=False)
     found = load_curves(path, spec).curves
     assert found.measure({"lr": 0.1, "lora": False}, 0, 2.0) == {"loss": 2.0}
+
+
+HEADER = "trial,lr,lora,rank,epochs,loss\n"
+
+
+@pytest.mark.parametrize(
+    ("content", "what", "hint"),
+    [
+        ("", "curves.csv", "hpsearch export"),
+        (b"\xe4\n", "curves.csv: cannot be read", "hpsearch export"),
+        (gzip.compress(b"a,b"), "curves.csv: cannot be read", "hpsearch export"),
+        ("a,b\n1,2\n", "no column params.lr or lr", "known are a, b"),
+        (f"{HEADER}0,x,false,,1,0.5\n", "lr is 'x'", "correct the cell"),
+        (f"{HEADER}0,1,false,,1,0.5,4\n", "more cells than the header", "hpsearch export"),
+    ],
+)
+def test_a_table_that_cannot_be_read_is_refused(tmp_path, spec, content, what, hint):
+    path = tmp_path / "curves.csv"
+    path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    with pytest.raises(DataError) as refused:
+        load_curves(path, spec)
+    assert what in str(refused.value)
+    assert hint in str(refused.value)
+
+
+def test_a_table_that_is_missing_or_a_pipe_is_refused(tmp_path, spec):
+    path = tmp_path / "curves.csv"
+    with pytest.raises(DataError, match=r"curves\.csv.*\n.*hpsearch export"):
+        load_curves(path, spec)
+    os.mkfifo(path)
+    with pytest.raises(DataError, match="not a plain file"):
+        load_curves(path, spec)
 
 
 def test_the_advice_for_another_encoding_names_how_to_convert_it(tmp_path, spec):

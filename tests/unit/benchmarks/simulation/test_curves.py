@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from hpsearch.simulation.curves import Curve, RecordedCurves
+from benchmarks.simulation.curves import Curve, RecordedCurves
 from support.studies.small import spec_with
 from trials.contract import Diverged
 

@@ -1,10 +1,5 @@
--- A database of schema version hpsearch_0012: written once, when that version was current; never changed.
+-- A database of schema version 1: written once, when that version was current; never changed.
 BEGIN TRANSACTION;
-CREATE TABLE alembic_version (
-	version_num VARCHAR(32) NOT NULL, 
-	PRIMARY KEY (version_num)
-);
-INSERT INTO "alembic_version" VALUES('hpsearch_0012');
 CREATE TABLE attempts (
 	study_id INTEGER NOT NULL, 
 	trial INTEGER NOT NULL, 
@@ -21,13 +16,15 @@ CREATE TABLE attempts (
 	note TEXT, 
 	arithmetic JSON, 
 	slowest_pace DOUBLE, 
-	start_up_seconds DOUBLE, gpus DOUBLE, 
+	start_up_seconds DOUBLE, 
+	gpus DOUBLE, 
+	first_reserved_gpu_seconds DOUBLE, 
 	CONSTRAINT pk_attempts PRIMARY KEY (study_id, trial, number), 
 	CONSTRAINT fk_attempts_trials FOREIGN KEY(study_id, trial) REFERENCES trials (study_id, number) ON DELETE CASCADE
 );
-INSERT INTO "attempts" VALUES(1,0,1,'w0',1.0,0.0,0.0,'n','cpu',3.0,'complete',2.0,NULL,'{"threads":1,"precision":"fp32","deterministic":false,"float32_matmul":"highest","device":"a processor (AVX2)","versions":{"torch":"2.13.0"}}',2.0,0.5,NULL);
-INSERT INTO "attempts" VALUES(1,1,1,'w0',1.0,0.0,0.0,'n','cpu',3.0,'pruned',2.0,NULL,'{"threads":1,"precision":"fp32","deterministic":false,"float32_matmul":"highest","device":"a processor (AVX2)","versions":{"torch":"2.13.0"}}',2.0,0.5,NULL);
-INSERT INTO "attempts" VALUES(1,2,1,'w0',1.0,0.0,0.0,'n','cpu',3.0,'complete',2.0,NULL,'{"threads":1,"precision":"fp32","deterministic":false,"float32_matmul":"highest","device":"a processor (AVX2)","versions":{"torch":"2.13.0"}}',2.0,0.5,NULL);
+INSERT INTO "attempts" VALUES(1,0,1,'w0',1.0,0.0,0.0,'n','cpu',3.0,'complete',2.0,NULL,'{"threads":1,"precision":"fp32","deterministic":false,"float32_matmul":"highest","device":"a processor (AVX2)","versions":{"torch":"2.13.0"}}',2.0,0.5,NULL,NULL);
+INSERT INTO "attempts" VALUES(1,1,1,'w0',1.0,0.0,0.0,'n','cpu',3.0,'pruned',2.0,NULL,'{"threads":1,"precision":"fp32","deterministic":false,"float32_matmul":"highest","device":"a processor (AVX2)","versions":{"torch":"2.13.0"}}',2.0,0.5,NULL,NULL);
+INSERT INTO "attempts" VALUES(1,2,1,'w0',1.0,0.0,0.0,'n','cpu',3.0,'complete',2.0,NULL,'{"threads":1,"precision":"fp32","deterministic":false,"float32_matmul":"highest","device":"a processor (AVX2)","versions":{"torch":"2.13.0"}}',2.0,0.5,NULL,NULL);
 CREATE TABLE decisions (
 	id INTEGER NOT NULL, 
 	study_id INTEGER NOT NULL, 
@@ -63,6 +60,11 @@ CREATE TABLE heartbeats (
 	CONSTRAINT pk_heartbeats PRIMARY KEY (study_id, trial, attempt), 
 	CONSTRAINT fk_heartbeats_trials FOREIGN KEY(study_id, trial) REFERENCES trials (study_id, number) ON DELETE CASCADE
 );
+CREATE TABLE hpsearch_schema (
+	version INTEGER NOT NULL, 
+	PRIMARY KEY (version)
+);
+INSERT INTO "hpsearch_schema" VALUES(1);
 CREATE TABLE reports (
 	study_id INTEGER NOT NULL, 
 	trial INTEGER NOT NULL, 
@@ -175,6 +177,7 @@ CREATE TABLE trials (
 	error_kind TEXT, 
 	error_text TEXT, 
 	checkpoint TEXT, 
+	checkpoint_resource DOUBLE, 
 	created DOUBLE NOT NULL, 
 	started DOUBLE, 
 	ended DOUBLE, 
@@ -191,17 +194,17 @@ CREATE TABLE trials (
 	system_attrs JSON NOT NULL, 
 	revision BIGINT NOT NULL, 
 	violation DOUBLE DEFAULT '0' NOT NULL, 
-	standing DOUBLE, checkpoint_resource DOUBLE, 
+	standing DOUBLE, 
 	CONSTRAINT pk_trials PRIMARY KEY (study_id, number), 
 	CONSTRAINT fk_trials_studies FOREIGN KEY(study_id) REFERENCES studies (id) ON DELETE CASCADE
 );
-INSERT INTO "trials" VALUES(1,0,'complete','{"learning_rate":0.0001}',0.7,0.71,0.0,NULL,NULL,1.0,NULL,0,2.0,NULL,NULL,NULL,NULL,NULL,1.0,1.0,3.0,'search',NULL,NULL,NULL,NULL,'[]',NULL,0,'{"learning_rate":"{\"name\": \"FloatDistribution\", \"attributes\": {\"step\": null, \"low\": 1e-05, \"high\": 0.001, \"log\": true}}"}','{}','{}',1,0.0,0.71,NULL);
-INSERT INTO "trials" VALUES(1,1,'pruned','{"learning_rate":0.0002}',0.5,0.55,0.0625,0.45,0.6,1.0,NULL,1,2.0,NULL,NULL,NULL,NULL,NULL,1.0,1.0,3.0,'enqueued',NULL,NULL,NULL,NULL,'[{"name":"plateau","evidence":"no better for 3 reports","severity":"notice"}]','paused',0,'{"learning_rate":"{\"name\": \"FloatDistribution\", \"attributes\": {\"step\": null, \"low\": 1e-05, \"high\": 0.001, \"log\": true}}"}','{}','{}',1,0.0,0.55,NULL);
-INSERT INTO "trials" VALUES(1,2,'complete','{"learning_rate":0.00030000000000000003}',0.9,NULL,NULL,NULL,NULL,1.0,NULL,2,2.0,NULL,NULL,NULL,NULL,NULL,1.0,1.0,3.0,'search',NULL,NULL,NULL,NULL,'[]',NULL,0,'{"learning_rate":"{\"name\": \"FloatDistribution\", \"attributes\": {\"step\": null, \"low\": 1e-05, \"high\": 0.001, \"log\": true}}"}','{}','{}',1,0.0,0.9,NULL);
-CREATE INDEX ix_trials_study_id_violation_standing ON trials (study_id, violation, standing) WHERE standing IS NOT NULL;
-CREATE INDEX ix_trials_study_id_state ON trials (study_id, state);
-CREATE INDEX ix_trials_study_id_role ON trials (study_id, role) WHERE role != 'search';
+INSERT INTO "trials" VALUES(1,0,'complete','{"learning_rate":0.0001}',0.7,0.71,0.0,NULL,NULL,1.0,NULL,0,2.0,NULL,NULL,NULL,NULL,NULL,NULL,1.0,1.0,3.0,'search',NULL,NULL,NULL,NULL,'[]',NULL,0,'{"learning_rate":"{\"name\": \"FloatDistribution\", \"attributes\": {\"step\": null, \"low\": 1e-05, \"high\": 0.001, \"log\": true}}"}','{}','{}',1,0.0,0.71);
+INSERT INTO "trials" VALUES(1,1,'pruned','{"learning_rate":0.0002}',0.5,0.55,0.0625,0.45,0.6,1.0,NULL,1,2.0,NULL,NULL,NULL,NULL,NULL,NULL,1.0,1.0,3.0,'enqueued',NULL,NULL,NULL,NULL,'[{"name":"plateau","evidence":"no better for 3 reports","severity":"notice"}]','paused',0,'{"learning_rate":"{\"name\": \"FloatDistribution\", \"attributes\": {\"step\": null, \"low\": 1e-05, \"high\": 0.001, \"log\": true}}"}','{}','{}',1,0.0,0.55);
+INSERT INTO "trials" VALUES(1,2,'complete','{"learning_rate":0.00030000000000000003}',0.9,NULL,NULL,NULL,NULL,1.0,NULL,2,2.0,NULL,NULL,NULL,NULL,NULL,NULL,1.0,1.0,3.0,'search',NULL,NULL,NULL,NULL,'[]',NULL,0,'{"learning_rate":"{\"name\": \"FloatDistribution\", \"attributes\": {\"step\": null, \"low\": 1e-05, \"high\": 0.001, \"log\": true}}"}','{}','{}',1,0.0,0.9);
 CREATE INDEX ix_trials_study_id_revision ON trials (study_id, revision);
+CREATE INDEX ix_trials_study_id_role ON trials (study_id, role) WHERE role != 'search';
+CREATE INDEX ix_trials_study_id_state ON trials (study_id, state);
+CREATE INDEX ix_trials_study_id_violation_standing ON trials (study_id, violation, standing) WHERE standing IS NOT NULL;
 CREATE INDEX ix_environments_study_id ON environments (study_id);
 CREATE INDEX ix_requests_study_id ON requests (study_id);
 CREATE INDEX ix_attempts_study_id_trial ON attempts (study_id, trial) WHERE outcome IS NULL;

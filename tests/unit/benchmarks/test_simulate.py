@@ -1,8 +1,10 @@
-"""`hpsearch simulate`: what it prints, and what it refuses."""
+"""`benchmarks/simulate.py`: what it prints, and what it refuses."""
 
 import json
 import math
+import sys
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +25,29 @@ resources: {gpu: 0.5}
 """
 
 Run = Callable[..., Any]
+
+
+@dataclass(frozen=True)
+class Said:
+    """What the command answered."""
+
+    code: int
+    out: str
+    err: str
+
+
+@pytest.fixture
+def run(bench: Any, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Run:
+    """Runs the command as a person would."""
+
+    def call(*arguments: str) -> Said:
+        monkeypatch.setattr(sys, "argv", ["simulate.py", *arguments])
+        with pytest.raises(SystemExit) as ended:
+            bench("simulate").main()
+        said = capsys.readouterr()
+        return Said(int(ended.value.code or 0), said.out, said.err)
+
+    return call
 
 
 @pytest.fixture
@@ -46,9 +71,7 @@ def files(tmp_path: Path) -> tuple[str, str]:
 
 def test_it_tells_what_would_have_been_found_and_what_it_would_have_cost(run, files):
     study, curves = files
-    said = run(
-        "simulate", study, "--curves", curves, "--workers", "2", "--top", "3", "--format", "json"
-    )
+    said = run(study, "--curves", curves, "--workers", "2", "--top", "3", "--format", "json")
     found = json.loads(said.out)
     assert said.code == 0
     assert (found["study"], found["seed"], found["workers"], len(found["best"])) == (
@@ -76,7 +99,7 @@ def test_starts_and_repeated_training_count_against_what_pruning_saves(run, file
 
     def simulated(*options: str) -> dict[str, Any]:
         given = ("--curves", curves, "--workers", "1", "--format", "json", *options)
-        return json.loads(run("simulate", study, *given).out)
+        return json.loads(run(study, *given).out)
 
     free, dear = simulated(), simulated("--start-up", "30", *kept)
     assert dear["starts"] > 12, "trials that go on start again"
@@ -88,7 +111,7 @@ def test_starts_and_repeated_training_count_against_what_pruning_saves(run, file
 
 
 def test_a_table_is_printed_for_people(run, files):
-    said = run("simulate", files[0], "--curves", files[1])
+    said = run(files[0], "--curves", files[1])
     assert said.code == 0
     assert "12 of 41 recorded configurations tried" in said.out
     assert "pruning saved" in said.out
@@ -97,9 +120,7 @@ def test_a_table_is_printed_for_people(run, files):
 
 def test_another_seed_is_another_search(run, files):
     found = [
-        yaml.safe_load(
-            run("simulate", files[0], "--curves", files[1], "--seed", seed, "--format", "yaml").out
-        )
+        yaml.safe_load(run(files[0], "--curves", files[1], "--seed", seed, "--format", "yaml").out)
         for seed in ("3", "3", "4")
     ]
     assert found[0] == found[1]
@@ -110,14 +131,12 @@ def test_another_seed_is_another_search(run, files):
 def test_a_table_that_runs_out_is_told(run, files):
     few = pd.read_csv(files[1])
     few[few["lr"] < 1e-3].to_csv(files[1], index=False)
-    assert (
-        "there are fewer of them than trials" in run("simulate", files[0], "--curves", files[1]).out
-    )
+    assert "there are fewer of them than trials" in run(files[0], "--curves", files[1]).out
 
 
 def test_a_table_without_the_metric_is_refused(run, files):
     pd.read_csv(files[1]).drop(columns="loss").to_csv(files[1], index=False)
-    said = run("simulate", files[0], "--curves", files[1])
+    said = run(files[0], "--curves", files[1])
     assert said.code == 2
     assert "no column metrics.loss or loss" in said.err
 
@@ -126,7 +145,7 @@ def test_a_study_whose_trials_all_diverge_gives_up(run, files):
     frame = pd.read_csv(files[1])
     frame.loc[frame["lr"] < 0.999, "loss"] = None
     frame.to_csv(files[1], index=False)
-    said = run("simulate", files[0], "--curves", files[1])
+    said = run(files[0], "--curves", files[1])
     assert said.code == 2
     assert "gave up" in said.err
 
@@ -138,20 +157,20 @@ def confirming(files: tuple[str, str]) -> None:
 
 
 def best_values(run: Run, files: tuple[str, str]) -> list[float]:
-    said = run("simulate", files[0], "--curves", files[1], "--format", "json")
+    said = run(files[0], "--curves", files[1], "--format", "json")
     best, *_ = json.loads(said.out)["best"]
     return [best["confirmed"]["low"], best["confirmed"]["high"]]
 
 
 def test_a_confirmation_measures_the_second_recorded_seed(run, files):
     confirming(files)
-    assert "several seeds of 0 of 41 configurations" in run("simulate", *files_as(files)).err
+    assert "several seeds of 0 of 41 configurations" in run(*files_as(files)).err
     low, high = best_values(run, files)
     narrow = high - low
     first = pd.read_csv(files[1])
     second = first.assign(seed=1, loss=first["loss"] + 0.25)
     pd.concat([first.assign(seed=0), second]).to_csv(files[1], index=False)
-    assert "several seeds" not in run("simulate", *files_as(files)).err
+    assert "several seeds" not in run(*files_as(files)).err
     low, high = best_values(run, files)
     assert high - low > narrow
 
@@ -164,6 +183,6 @@ def test_it_says_that_a_simulation_knows_no_earlier_studies(run, files):
     study, curves = files
     warm = STUDY.replace("{sampler: random,", "{sampler: curve_gp, warm_start: [before],")
     Path(study).write_text(warm)
-    said = run("simulate", study, "--curves", curves, "--workers", "2")
+    said = run(study, "--curves", curves, "--workers", "2")
     assert said.code == 0
     assert "is searched without warm_start" in said.err

@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from hpsearch.errors import DataError
-from hpsearch.simulation.curves import Curve, Floats, RecordedCurves
 from hpsearch.study_file.models import StudySpec
 from hpsearch.study_file.parameters import CategoricalParameter
 from hpsearch.study_file.space import active, as_written
@@ -29,6 +28,8 @@ from trials.data import files
 from trials.descriptions.cells import column_of, nested_in, number_of, plain, truth_in
 from trials.running.reported import MOST_RESOURCE
 from trials.settings import in_full, nearest
+
+from .curves import Curve, Floats, RecordedCurves
 
 if TYPE_CHECKING:
     import pandas as pd
