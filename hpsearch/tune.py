@@ -1,6 +1,6 @@
 """Ray Tune's interface to studies: `from hpsearch import tune` in place of `from ray import tune`.
 
-`hpsearch.bridges.ray_tune` runs studies, and `hpsearch.adapters.ray_tune` trains in workers, which
+`hpsearch.plugins.ray_tune` runs studies, and `hpsearch.plugins.ray_tune` trains in workers, which
 needs no Ray. Search spaces and configs are Ray Tune's own objects, imported when they are first
 used.
 """
@@ -8,20 +8,20 @@ used.
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from hpsearch.adapters.ray_tune import session
-from hpsearch.adapters.ray_tune.adapting import with_parameters, with_resources
-from hpsearch.adapters.ray_tune.session import (
+from hpsearch.plugins.ray_tune import session
+from hpsearch.plugins.ray_tune.adapting import with_parameters, with_resources
+from hpsearch.plugins.ray_tune.session import (
     Checkpoint,
     TuneContext,
     get_checkpoint,
     get_context,
     report,
 )
-from hpsearch.adapters.ray_tune.trainable import Trainable
+from hpsearch.plugins.ray_tune.trainable import Trainable
 
 if TYPE_CHECKING:
-    from hpsearch.bridges.ray_tune.runs import ExperimentAnalysis, run
-    from hpsearch.bridges.ray_tune.tuner import Result, ResultGrid, Tuner
+    from hpsearch.plugins.ray_tune.runs import ExperimentAnalysis, run
+    from hpsearch.plugins.ray_tune.tuner import Result, ResultGrid, Tuner
 
 __all__ = [
     "Checkpoint",
@@ -60,7 +60,7 @@ _MODULES = ("schedulers", "search", "stopper")
 def __getattr__(name: str) -> Any:
     """Import a name when it is first used."""
     if name in _OURS:
-        return getattr(importlib.import_module(f"hpsearch.bridges.ray_tune.{_OURS[name]}"), name)
+        return getattr(importlib.import_module(f"hpsearch.plugins.ray_tune.{_OURS[name]}"), name)
     if name in _SPACES or name in _CONFIGS:
         return getattr(importlib.import_module("ray.tune"), name)
     if name in _MODULES:

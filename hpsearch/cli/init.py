@@ -145,7 +145,7 @@ def write_from_program(path: Path, source: str, wanted: StudyOptions) -> None:
     is the file of a W&B sweep, a script of Optuna's, or one of a shell with loops; a path that is a
     folder is as for `write_starter`. Raises UserError if the source cannot be read or has nothing
     to search, or the study file exists."""
-    from hpsearch.bridges.sources import translated
+    from hpsearch.running.creation.sources import translated
 
     file = Path(source)
     if file.is_file() and shell_loops.is_script(file.name, text_of(file)):

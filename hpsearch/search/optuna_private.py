@@ -2,7 +2,7 @@
 
 Optuna's own samplers and pruners use the same parts, and they have been stable, but a new release
 may change them, and with them the methods that `Design`, `samplers.view.SamplerView` and
-`hpsearch.adapters.optuna_trial.ObjectiveTrial` override.
+`hpsearch.plugins.optuna.objective_trial.ObjectiveTrial` override.
 """
 
 import warnings

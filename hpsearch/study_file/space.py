@@ -17,6 +17,8 @@ import json
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from hpsearch.domain.plugins.door import offers_of
+from hpsearch.domain.plugins.offers import LibraryPlugin
 from hpsearch.study_file.expressions.meaning import Expression
 from hpsearch.study_file.parameters import (
     CategoricalParameter,
@@ -28,7 +30,6 @@ from hpsearch.study_file.parameters import (
 from hpsearch.study_file.types import is_number, is_one_of
 from hpsearch.study_file.validation import shown
 from trials.contract import Problem, Setting
-from trials.descriptions.builtin import OPTUNA
 from trials.settings import as_scalar, nearest
 
 if TYPE_CHECKING:
@@ -108,7 +109,8 @@ def distribution_in(text: str) -> BaseDistribution:
 def is_open(task: Mapping[str, Any]) -> bool:
     """True if trials of a task, the `task` part of a study file, may ask for parameters that the
     space does not name."""
-    return task.get("library") == OPTUNA
+    library = offers_of(LibraryPlugin).get(task.get("library", ""))
+    return library is not None and library.asks
 
 
 class Prior(NamedTuple):

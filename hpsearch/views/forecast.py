@@ -12,6 +12,8 @@ from rich.console import RenderableType
 from hpsearch.brain.retention import BEST, FRONT, WAITING, in_gb
 from hpsearch.domain.facts import MOST_ON_A_GPU
 from hpsearch.domain.numbers import NOTHING, count, duration, in_unit, number, pairs, size
+from hpsearch.domain.plugins.door import offers_of
+from hpsearch.domain.plugins.offers import LibraryPlugin
 from hpsearch.search.pausing import WORTH
 from hpsearch.search.time_left import UNSEEN, TimeLeft
 from hpsearch.study_file.expressions.meaning import Expression
@@ -24,7 +26,7 @@ from hpsearch.study_file.validation import shown
 from hpsearch.views.terminal.tables import Width, table
 from trials.checkpoints import folders
 from trials.contract import Unit
-from trials.descriptions.builtin import BUILT_IN, OPTUNA
+from trials.descriptions.builtin import BUILT_IN
 from trials.descriptions.command import COMMAND
 from trials.descriptions.description import ASK
 
@@ -134,8 +136,9 @@ def _why_nothing_is_kept(spec: StudySpec) -> str:
     run = str(task.get("run")).replace("{{", "")
     if task["kind"] == COMMAND.kind and "{folder}" not in run:
         return "the command does not use {folder}, so it cannot find what it has trained"
-    if task.get("library") == OPTUNA:
-        return "an Optuna objective begins again"
+    library = offers_of(LibraryPlugin).get(task.get("library", ""))
+    if library is not None and not library.keeps:
+        return f"code for {library.name} begins again"
     return "by its first report, the trial had kept nothing to go on from"
 
 

@@ -17,8 +17,6 @@ from optuna.storages import RDBStorage
 from optuna.trial import TrialState
 
 from contract.test_optuna_tools import get
-from hpsearch.bridges.optuna.storages import OURS, UNPOOLED
-from hpsearch.bridges.optuna.storages import write as write_trials
 from hpsearch.cli.options import StudyExport
 from hpsearch.cli.output import What
 from hpsearch.cli.results.export import export_study
@@ -27,6 +25,8 @@ from hpsearch.domain.history import History
 from hpsearch.domain.lifecycle import State
 from hpsearch.domain.records import Attempt, Outcome, ReportRecord, StudyRecord, Trial
 from hpsearch.errors import StoreUnreachable, StudyExists, UserError
+from hpsearch.plugins.optuna.storages import OURS, UNPOOLED
+from hpsearch.plugins.optuna.storages import write as write_trials
 from hpsearch.store.store import Store
 from support.running.programs import run_program
 

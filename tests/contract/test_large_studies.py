@@ -7,13 +7,13 @@ from typing import Any, ClassVar
 import pandas as pd
 import pytest
 
-from hpsearch.bridges.tables import write
 from hpsearch.domain.history import Changes
 from hpsearch.domain.lifecycle import State
 from hpsearch.domain.records import Attempt, Outcome, ReportRecord, StudyRecord, Trial
 from hpsearch.store import contents, schema
 from hpsearch.store.reading import history_frames, queries, standing
 from hpsearch.store.reading.best import best_trials
+from hpsearch.store.reading.files import write
 from hpsearch.store.reading.frames import attempts_table, reports_table, trials_table
 from hpsearch.store.reading.queries import each_trial, only_study
 from hpsearch.store.reading.standing import study_status

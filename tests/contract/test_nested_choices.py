@@ -15,8 +15,8 @@ import yaml
 from optuna.storages import RDBStorage
 
 import hpsearch
-from hpsearch.bridges.optuna.storages import UNPOOLED
 from hpsearch.domain.history import History
+from hpsearch.plugins.optuna.storages import UNPOOLED
 from hpsearch.running.study_run import requests
 from hpsearch.store.audit.invariants import violations
 from hpsearch.store.store import Store

@@ -11,8 +11,8 @@ import pytest
 import yaml
 from optuna.storages import RDBStorage
 
-from hpsearch.bridges.optuna.storages import UNPOOLED
 from hpsearch.domain.records import StudyState
+from hpsearch.plugins.optuna.storages import UNPOOLED
 from integration.test_examples import write_tiny_model
 from support import thoroughness
 from support.files import pages

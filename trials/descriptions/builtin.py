@@ -18,10 +18,6 @@ from trials.descriptions.text import (
 )
 from trials.settings import nearest
 
-RAY_TUNE, OPTUNA = "ray_tune", "optuna"
-LIBRARIES = (RAY_TUNE, OPTUNA)
-"""The libraries whose code is adapted."""
-
 _FUNCTION_FIELDS = (
     Field("args", (dict,), "parameters given to every trial"),
     Field(
@@ -34,7 +30,6 @@ _FUNCTION_FIELDS = (
         "library",
         (str,),
         "the library that the function is written for; if missing, it takes (params, trial)",
-        limits={"enum": LIBRARIES},
     ),
 )
 _DESCRIPTIONS = (

@@ -14,16 +14,15 @@ from hpsearch.cli.opening import chosen_study, reading
 from hpsearch.cli.options import StudyExport
 from hpsearch.cli.output import What, log_as_notes, note, refuse_taken, whole_file
 from hpsearch.domain.numbers import count, size
+from hpsearch.domain.plugins.door import named, offers_of
+from hpsearch.domain.plugins.offers import SourcePlugin
 from hpsearch.errors import Interrupted, Unreachable, UserError
-from hpsearch.store.connecting.url import display, parse_url
 from hpsearch.store.store import Store
 from hpsearch.study_file.trackers import TRACKERS, NamedTracker, TrackerList
 from hpsearch.study_file.validation import problems_of
 from hpsearch.views.report.data import report_data
 from hpsearch.views.report.page import html_report, markdown_report
 
-OPTUNA = "sqlite:///optuna.db"
-"""The storage that `--to optuna` names."""
 PLACES = f"a .csv or .parquet file, {', '.join(TRACKERS)}, optuna, or the URL of an Optuna storage"
 SUFFIXES = (".csv", ".parquet")
 
@@ -39,8 +38,8 @@ def export_study(wanted: StudyExport) -> None:
         raise UserError("--what is for files", "leave it out, or name a file: --to reports.csv")
     if to is not None and is_file:
         _export_file(Path(to), wanted)
-    elif to is not None and ("://" in to or to == "optuna"):
-        _export_for_optuna(OPTUNA if to == "optuna" else to, wanted)
+    elif to is not None and (place := _place_of(to)):
+        _copy(place, to, wanted)
     elif to is not None and Path(to).suffix and "{" not in to:
         example = f"for example: --to {Path(to).stem}.csv"
         raise UserError(f"{to}: exports are .csv or .parquet files", example)
@@ -51,8 +50,8 @@ def export_study(wanted: StudyExport) -> None:
 def _export_file(to: Path, wanted: StudyExport) -> None:
     """Write a CSV or Parquet file, completely or not at all."""
     # Imported here: pandas and Optuna are slow to import, and each place needs one of them.
-    from hpsearch.bridges.tables import write
     from hpsearch.store.reading import frames
+    from hpsearch.store.reading.files import write
 
     refuse_taken(to, force=wanted.force)
     makers = {
@@ -67,15 +66,21 @@ def _export_file(to: Path, wanted: StudyExport) -> None:
     note(f"wrote {count(rows, wanted.what.removesuffix('s'))} of {study.name} to {to}")
 
 
-def _export_for_optuna(to: str, wanted: StudyExport) -> None:
-    from hpsearch.bridges.optuna.storages import write
+def _place_of(to: str) -> SourcePlugin | None:
+    """The plugin that copies studies to a place, by its own name or by what it takes."""
+    able = {name: each for name, each in offers_of(SourcePlugin).items() if each.copy}
+    taking = (each for each in able.values() if named(each.takes)(to))
+    return able.get(to) or next(taking, None)
 
+
+def _copy(place: SourcePlugin, to: str, wanted: StudyExport) -> None:
     with reading(wanted.storage) as connection:
         study = chosen_study(connection, wanted.name)
     with closing(Store.open(wanted.storage, create=False)) as store:
         record = store.find_study(study.name)
-        trials = write(record, store.each_trial(study.id), to, replace=wanted.force)
-    note(f"wrote {count(trials, 'trial')} of {study.name} to {display(parse_url(to))}")
+        each_trial = store.each_trial(study.id)
+        trials, where = named(place.copy)(record, each_trial, to, replace=wanted.force)
+    note(f"wrote {count(trials, 'trial')} of {study.name} to {where}")
 
 
 def _send(wanted: StudyExport) -> None:

@@ -16,11 +16,11 @@ from typing import Any
 
 from sqlalchemy import URL
 
-from hpsearch.adapters import loading
 from hpsearch.cli.output import note, show, terminal_width
 from hpsearch.domain.facts import EarlierStudy
 from hpsearch.domain.numbers import duration
 from hpsearch.errors import StoreUnusable, StudyNotFound, UserError
+from hpsearch.running import loading
 from hpsearch.running.checkpoint_folders import checkpoint_root
 from hpsearch.running.creation import warm_start
 from hpsearch.running.executors.cluster.address import refuse_unreachable

@@ -4,11 +4,11 @@ import re
 from collections import Counter
 from contextlib import closing
 
-from hpsearch.bridges import past_runs, sources
-from hpsearch.bridges.past_runs import Mapped, PastRuns, pairs
 from hpsearch.cli.options import RunColumns
 from hpsearch.cli.output import note
 from hpsearch.errors import StudyExists, UserError
+from hpsearch.running.creation import past_runs, sources
+from hpsearch.running.creation.past_runs import Mapped, PastRuns, pairs
 from hpsearch.store.store import Store
 from hpsearch.study_file.space import Space
 from hpsearch.study_file.types import STUDY_NAME

@@ -6,7 +6,6 @@ from contextlib import closing
 from functools import partial
 from pathlib import Path
 
-from hpsearch.adapters import loading
 from hpsearch.brain.reopening import failed_trials
 from hpsearch.cli.options import BudgetLimits, RunOptions, refuse_priority, worker_count
 from hpsearch.cli.output import command, log_as_notes, note, submitted_by
@@ -19,6 +18,7 @@ from hpsearch.domain.lifecycle import State
 from hpsearch.domain.numbers import number as number_text
 from hpsearch.domain.records import StudyRecord, StudyState
 from hpsearch.errors import StudyExists, UserError
+from hpsearch.running import loading
 from hpsearch.running.checkpoint_folders import folder_of, folder_of_new
 from hpsearch.running.creation.study import create_study, spec_of
 from hpsearch.running.driver.loop import Driver, watched_by

@@ -7,11 +7,11 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-from hpsearch.adapters import loading
 from hpsearch.cli.output import note
 from hpsearch.cli.studies.run import refuse_asked
 from hpsearch.domain.records import StudyState
 from hpsearch.errors import Interrupted, StoreUnreachable, Unreachable, UserError
+from hpsearch.running import loading
 from hpsearch.running.slurm.queue import refuse_queued, seen_in
 from hpsearch.running.slurm.submission import StudyJob, calls_of, script_of, submit
 from hpsearch.running.study_run.ownership import refuse_if_held

@@ -7,15 +7,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from hpsearch.adapters.loading import load
 from hpsearch.cli.opening import chosen_study, reading
 from hpsearch.cli.options import FinalTraining
 from hpsearch.cli.output import TrainOn, command, note
 from hpsearch.domain.lifecycle import State
 from hpsearch.domain.numbers import count
+from hpsearch.domain.plugins.offers import LibraryPlugin
 from hpsearch.domain.records import Environment
 from hpsearch.errors import Interrupted, UserError
 from hpsearch.running.creation.study import environment
+from hpsearch.running.loading import library_of, load
 from hpsearch.running.reproduction import Comparison
 from hpsearch.running.study_run.workers import worker_config
 from hpsearch.store.reading.attempts import changes, recorded_arithmetic, session_at
@@ -26,7 +27,7 @@ from hpsearch.study_file.reading import origin_of, parse, refusal
 from hpsearch.views.result import Way, to_train, way_to_train
 from hpsearch.views.words import expected, may_change
 from trials.contract import TaskError
-from trials.descriptions.builtin import BUILT_IN, OPTUNA, describe
+from trials.descriptions.builtin import BUILT_IN, describe
 from trials.running import arithmetic
 from trials.running.arithmetic import Arithmetic
 
@@ -96,9 +97,7 @@ def _other_way(study: StudyHead, trial: TrialRow) -> str:
         return f"train it with: {' - and then: '.join(commands)}"
     if found := trial.best_checkpoint or trial.checkpoint:
         return f"the checkpoint of trial {trial.number} is {found}"
-    again = "call your code with its parameters"
-    if study.content["task"].get("library") == OPTUNA:
-        again = "call the objective with optuna.trial.FixedTrial(its parameters)"
+    again = (library_of(study.content["task"]) or LibraryPlugin).again
     return f"trial {trial.number} kept no checkpoint; {again}: {commands[0]}"
 
 

@@ -36,11 +36,19 @@ class LibraryPlugin:
             `(params, trial)`. Raises `trials.contract.TaskError`.
         problems: What is wrong with the `task` part, its folder (`Path`) and the directions of the
             study's objectives, as a list of `trials.contract.Problem`; empty for no such check.
+        files: What people are told where trials write to the same files.
+        again: How its code is called once more with the parameters of a trial, for people.
+        asks: Its code may ask for parameters that the space does not name.
+        keeps: Its code may go on from what a trial has kept.
     """
 
     name: str
     adapt: str
     problems: str = ""
+    files: str = "write into trial.folder, or put the trial's number into the names"
+    again: str = "call your code with its parameters"
+    asks: bool = False
+    keeps: bool = True
 
 
 @dataclass(frozen=True)
@@ -76,10 +84,13 @@ class SourcePlugin:
     Attributes:
         what: What it takes, in words, such as "a W&B sweep".
         takes: Tells if a source, as given to a command, is one of its own.
-        runs: Reads past runs from a source and the columns that are given, for `hpsearch import`;
-            empty if it has none.
-        draft: Translates a source, given the name of the study and a folder, for `hpsearch init
-            --from`; empty if it cannot.
+        runs: For `hpsearch import`: reads past runs (`hpsearch.running.creation.past_runs`) from a
+            source by `Mapped` columns, and adds to `Problems`; empty if it has none.
+        draft: For `hpsearch init --from`: translates a source, under the name of a study or None,
+            into a `hpsearch.study_file.starters.draft.StudyDraft` in a folder; empty if it cannot.
+        copy: For `hpsearch export --to`, by the name of the plugin or a source that it takes:
+            writes a study and its trials there, and returns the number of trials and the place;
+            empty if it cannot.
     """
 
     name: str
@@ -87,6 +98,7 @@ class SourcePlugin:
     takes: str
     runs: str = ""
     draft: str = ""
+    copy: str = ""
 
 
 @dataclass(frozen=True)

@@ -1,10 +1,11 @@
 """Weights & Biases.
 
 - `tracker`: sends a run for each trial
+- `sweep`: a sweep's file; `translate`: that as a study file
 - `options`: its keys in a study file
 """
 
-from hpsearch.domain.plugins.offers import TrackerPlugin
+from hpsearch.domain.plugins.offers import SourcePlugin, TrackerPlugin
 
 offers = [
     TrackerPlugin(
@@ -12,5 +13,11 @@ offers = [
         options="hpsearch.plugins.wandb.options:WandbOptions",
         tracker="hpsearch.plugins.wandb.tracker:WandbTracker",
         packages=("wandb",),
-    )
+    ),
+    SourcePlugin(
+        "wandb",
+        what="the YAML file of a W&B sweep",
+        takes="hpsearch.plugins.wandb.translate:is_sweep",
+        draft="hpsearch.plugins.wandb.translate:draft_in",
+    ),
 ]

@@ -14,8 +14,8 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
-from hpsearch.adapters import loading
 from hpsearch.domain import events as ev
+from hpsearch.running import loading
 from hpsearch.running.executors import worker_process
 from hpsearch.running.executors.attempt.attempt_log import printing_into
 from hpsearch.running.executors.attempt.execution import Ending

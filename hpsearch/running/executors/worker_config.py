@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from hpsearch.adapters.loading import load
 from hpsearch.domain import events as ev
+from hpsearch.running.loading import load
 from trials.checkpoints import folders
 from trials.contract import Budget, Goal, Task
 from trials.devices.memory import keep_to_share

@@ -4,8 +4,8 @@ import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from hpsearch.adapters import loading
 from hpsearch.errors import UserError
+from hpsearch.running import loading
 from hpsearch.running.study_run.workers import goal_of
 from hpsearch.study_file import space
 from hpsearch.study_file.levels import trial_budget

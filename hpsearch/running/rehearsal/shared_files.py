@@ -11,9 +11,10 @@ from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
+from hpsearch.domain.plugins.offers import LibraryPlugin
 from hpsearch.running.checkpoint_folders import DEFAULT_ROOT
+from hpsearch.running.loading import library_of
 from hpsearch.study_file.models import StudySpec
-from trials.descriptions.builtin import RAY_TUNE
 from trials.descriptions.command import COMMAND
 from trials.descriptions.command_line import FOLDER
 from trials.tasks.command.program import open_for_writing
@@ -89,6 +90,4 @@ class SharedFiles:
         task = self._spec.task
         if task["kind"] == COMMAND.kind:
             return f"let the command write into {{{FOLDER}}}, as with --out {{{FOLDER}}}"
-        if task.get("library") == RAY_TUNE:
-            return "write to a relative path: each trial's working directory is its own"
-        return "write into trial.folder, or put the trial's number into the names"
+        return (library_of(task) or LibraryPlugin).files

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from hpsearch.adapters import loading
+from hpsearch.running import loading
 from hpsearch.running.executors.worker_config import WorkerConfig
 from hpsearch.study_file import space
 from hpsearch.study_file.levels import trial_budget

@@ -8,9 +8,9 @@ import optuna
 import pytest
 from optuna.storages import RDBStorage
 
-from hpsearch.adapters.loading import inspect
-from hpsearch.bridges.optuna.storages import UNPOOLED
 from hpsearch.cli.main import main
+from hpsearch.plugins.optuna.storages import UNPOOLED
+from hpsearch.running.loading import inspect
 from hpsearch.study_file import reading
 from support.files import pages
 from support.files.past_runs import command

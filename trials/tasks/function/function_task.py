@@ -28,7 +28,7 @@ from types import ModuleType
 from typing import Any
 
 from trials.contract import Setting, Setup, TaskError
-from trials.descriptions.builtin import LIBRARIES, stays_warm
+from trials.descriptions.builtin import stays_warm
 from trials.foreign import in_words, text_of
 from trials.script import ImportEnds, parsed_arguments
 from trials.settings import nearest
@@ -136,7 +136,7 @@ def find(kind: str, base: Path) -> Function:
         what = f"{name}{text_of(signature)} cannot be called with (params, trial)"
         hint = f"write def {name}(params, trial)"
         if len(signature.parameters) == 1:  # as other libraries call them
-            hint = f"{hint}, or name its library: {' or '.join(LIBRARIES)}"
+            hint = f"{hint}, or name its library, such as optuna"
         raise _mistake(f"{what}; {hint}") from None
     found: Function = function
     return found

@@ -9,8 +9,8 @@ import pandas as pd
 import pytest
 
 from benchmarks.simulation.curve_file import load_curves
-from hpsearch.bridges import tables
 from hpsearch.errors import DataError
+from hpsearch.plugins.tables import tables
 from hpsearch.study_file.starters import command_lines
 from hpsearch.study_file.text import value_of
 from support.studies.small import budget_of, spec_with
