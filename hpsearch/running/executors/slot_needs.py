@@ -16,7 +16,6 @@ from ray.experimental.internal_kv import _internal_kv_get
 from hpsearch.domain.facts import MOST_ON_A_GPU
 from hpsearch.errors import Unusable, UserError
 from hpsearch.running.executors.cluster.ray_cluster import HeadNode
-from hpsearch.running.executors.shares import ALL, ClusterPart
 from hpsearch.study_file.models import Resources
 from hpsearch.study_file.types import SHARE
 from trials.devices.gpu import ON_CPUS
@@ -49,10 +48,6 @@ class SlotNeeds:
         self.most = self._most_on_a_gpu(resources, head) if self.shares_gpus else 1
         self._cpu *= self.most
         self.takes = {"CPU": self._cpu, "GPU": self.gpus}
-        unit, each = ("GPU", self.gpus) if self.gpus else ("CPU", self._cpu)
-        wants = resources.workers if isinstance(resources.workers, int) else ALL
-        self.part = ClusterPart(unit, each * self._processes, resources.priority, 0, wants)
-        """The part of the cluster that a study begins with."""
         if not self.gpus:
             del self.takes["GPU"]
         if not isinstance(resources.workers, int) and not self.has_autoscaler:

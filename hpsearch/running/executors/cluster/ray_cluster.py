@@ -254,8 +254,6 @@ class HeadNode:
         """The names of the placement groups that have their place on a node."""
         self.avoided: dict[str, float] = {}
         """Until when each node is set aside, by its id and the monotonic clock."""
-        self.exchange: Callable[[], None] = lambda: None
-        """Called whenever the head is asked, for what else is asked of it."""
         self.nodes = _ask()
         self._answered = self._checked = time.monotonic()
         self._has_warned = False
@@ -270,7 +268,6 @@ class HeadNode:
                 groups = list(self.awaited.items())
                 placed = frozenset(name for name, group in groups if _is_placed(group))
                 nodes = _ask()
-                self.exchange()
             except RayError as error:
                 log.debug("the head of the cluster does not answer: %s", error)
             else:
