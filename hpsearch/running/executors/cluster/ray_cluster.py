@@ -11,6 +11,7 @@ import json
 import logging
 import math
 import os
+import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -30,7 +31,6 @@ os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
 os.environ.setdefault("RAY_worker_niceness", "0")
 
 import ray
-from ray._common.utils import get_default_ray_temp_dir
 from ray._private import services
 from ray._private import utils as ray_utils
 from ray._private.state import state
@@ -41,11 +41,10 @@ from ray.util.placement_group import PlacementGroup, placement_group_table
 from hpsearch.errors import ClusterLost, HpsearchError, Unusable
 from hpsearch.running.executors.cluster import callers_folder
 from hpsearch.running.executors.cluster.address import refuse_unreachable
-from hpsearch.running.executors.cluster.guardian import PAUSE_S, end_all, guard
 from hpsearch.running.executors.cluster.ray_thread import RayThread
 from hpsearch.study_file.models import Resources
 from trials.foreign import line_of, text_of
-from trials.running import interruption
+from trials.running import interruption, watcher
 
 ASK_S = 1.0  # how often the head is asked which nodes there are
 
@@ -84,7 +83,7 @@ def cluster(address: str | None, resources: Resources) -> Iterator[RayThread]:
     mark = None
     try:
         if address is None:
-            mark = guard("HPSEARCH_RAY", group=False) if hasattr(os, "pidfd_open") else None
+            mark = watcher.watch("HPSEARCH_RAY", group=False) if hasattr(os, "pidfd_open") else None
             _begin(thread, partial(_make_local, resources, mark))
         else:
             refuse_unreachable(address)
@@ -121,8 +120,7 @@ def _make_local(resources: Resources, mark: str | None) -> None:
                 if SLOW_START not in text_of(error):
                     raise
                 # Ray waits for half a minute, and its files are in memory now.
-                if mark is not None:
-                    end_all(mark, os.getsid(0))
+                _end_marked(mark, limit_s=0.0)
                 start()
     except Exception as error:  # each part of Ray has errors of its own
         raise _failed_start(error) from error
@@ -131,7 +129,7 @@ def _make_local(resources: Resources, mark: str | None) -> None:
 def _failed_start(error: Exception) -> HpsearchError:
     """The error that says why Ray has not started on this machine, and if it may another time."""
     what = f"Ray does not start here: {line_of(error)}"
-    folder = get_default_ray_temp_dir()
+    folder = os.path.join(os.environ.get("RAY_TMPDIR") or tempfile.gettempdir(), "ray")
     if TOO_LONG in text_of(error):
         hint = f"{folder} is too long a path for sockets: set TMPDIR to a short one, as /tmp is"
         return Unusable(what, hint)
@@ -225,9 +223,12 @@ def _leave(thread: RayThread, mark: str | None) -> None:
         atexit.unregister(ray.shutdown)  # it would hang there, too
     finally:
         thread.close()
-        give_up = time.monotonic() + GOODBYE_S
-        while mark is not None and end_all(mark, os.getsid(0)) and time.monotonic() < give_up:
-            time.sleep(PAUSE_S)
+        _end_marked(mark, GOODBYE_S)
+
+
+def _end_marked(mark: str | None, limit_s: float) -> None:
+    if mark is not None:
+        watcher.end_left(partial(watcher.marked, mark, os.getsid(0)), limit_s=limit_s)
 
 
 @dataclass(frozen=True, slots=True)
