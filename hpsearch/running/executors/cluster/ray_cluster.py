@@ -19,6 +19,7 @@ from concurrent.futures import Future
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from typing import Any, TypeVar
 
 from hpsearch.errors import Unreachable
@@ -129,7 +130,7 @@ def _make_local(resources: Resources, mark: str | None) -> None:
 def _failed_start(error: Exception) -> HpsearchError:
     """The error that says why Ray has not started on this machine, and if it may another time."""
     what = f"Ray does not start here: {line_of(error)}"
-    folder = os.path.join(os.environ.get("RAY_TMPDIR") or tempfile.gettempdir(), "ray")
+    folder = Path(os.environ.get("RAY_TMPDIR") or tempfile.gettempdir(), "ray")
     if TOO_LONG in text_of(error):
         hint = f"{folder} is too long a path for sockets: set TMPDIR to a short one, as /tmp is"
         return Unusable(what, hint)
