@@ -32,15 +32,11 @@ os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
 os.environ.setdefault("RAY_worker_niceness", "0")
 
 import ray
-from ray._private import services
-from ray._private import utils as ray_utils
-from ray._private.state import state
 from ray.exceptions import RayError
-from ray.job_config import JobConfig
 from ray.util.placement_group import PlacementGroup, placement_group_table
 
 from hpsearch.errors import ClusterLost, HpsearchError, Unusable
-from hpsearch.running.executors.cluster import callers_folder
+from hpsearch.running.executors.cluster import callers_folder, ray_private
 from hpsearch.running.executors.cluster.address import refuse_unreachable
 from hpsearch.running.executors.cluster.ray_thread import RayThread
 from hpsearch.study_file.models import Resources
@@ -114,7 +110,7 @@ def _make_local(resources: Resources, mark: str | None) -> None:
         cpus = max(cpus, math.ceil(resources.workers * resources.processes * resources.cpu))
     start = partial(ray.init, address="local", num_cpus=cpus, include_dashboard=False, **_quietly())
     try:
-        with _without_secrets(), _marked(mark), _apart(), callers_folder.left_out():
+        with _without_secrets(), _marked(mark), ray_private.apart(), callers_folder.left_out():
             try:
                 start()
             except Exception as error:
@@ -138,19 +134,6 @@ def _failed_start(error: Exception) -> HpsearchError:
         hint = "HOME and TMPDIR must be folders that you may write to"
         return Unusable(what, hint)
     return Unreachable(what, f"try again; its logs are in {folder}/session_latest/logs")
-
-
-@contextmanager
-def _apart() -> Iterator[None]:
-    """Start processes of Ray in groups of their own meanwhile: a signal for the group of this
-    process, as of a terminal that is closed or of `timeout`, would end them before trials have
-    saved."""
-    start = services.ConsolePopen
-    services.ConsolePopen = partial(start, process_group=0)
-    try:
-        yield
-    finally:
-        services.ConsolePopen = start
 
 
 @contextmanager
@@ -179,27 +162,15 @@ def _join(address: str) -> None:
         raise Unreachable(f"no Ray cluster answers at {address}: {line_of(error)}", hint) from error
 
 
-class _WithoutFolders(JobConfig):  # type: ignore[misc] # Ray's has no types
-    """The configuration of a job whose workers import what is installed. Ray would let them look in
-    the driver's folders before."""
-
-    def _serialize(self) -> bytes:
-        self._py_driver_sys_path.clear()
-        self._cached_pb = None
-        serialized: bytes = super()._serialize()
-        return serialized
-
-
 def _quietly() -> dict[str, Any]:
     quiet = {"log_to_driver": False, "logging_level": logging.ERROR}
-    return {**quiet, "namespace": "hpsearch", "job_config": _WithoutFolders()}
+    return {**quiet, "namespace": "hpsearch", "job_config": ray_private.WithoutFolders()}
 
 
 @contextmanager
 def _without_secrets() -> Iterator[None]:
     """Keep access to the database from processes that start meanwhile, also where Ray runs this one
-    as a job, and the command line from Ray, which would show it as that of the job: `--storage` and
-    `--notify` may have passwords."""
+    as a job."""
     secrets = (*_SECRETS, JOB_CONFIG)
     kept = {name: os.environ.pop(name) for name in secrets if name in os.environ}
     if JOB_CONFIG in kept:
@@ -207,12 +178,10 @@ def _without_secrets() -> Iterator[None]:
         for name in _SECRETS:
             config["runtime_env"].get("env_vars", {}).pop(name, None)
         os.environ[JOB_CONFIG] = json.dumps(config)
-    command_line = ray_utils.get_entrypoint_name
-    ray_utils.get_entrypoint_name = lambda: "hpsearch"
     try:
-        yield
+        with ray_private.unnamed():
+            yield
     finally:
-        ray_utils.get_entrypoint_name = command_line
         os.environ.update(kept)
 
 
@@ -359,10 +328,7 @@ class HeadNode:
 
 
 def _ask() -> dict[str, Node]:
-    """The nodes by their ids. Ray has no public call for free resources by node, and for nodes that
-    are being drained only with its dashboard."""
-    draining = state.get_draining_nodes()
-    free = state.available_resources_per_node()
+    draining, free = ray_private.draining(), ray_private.free_by_node()
     nodes = {}
     for row in ray.nodes():
         name = row["NodeID"]
