@@ -70,9 +70,9 @@ def test_a_study_outlives_who_sent_it_is_stopped_and_goes_on_as_another_job(tmp_
     (folder / "study.yaml").write_text(STUDY.replace("GO", str(go)))
     secrets = {"HPSEARCH_STORAGE": f"sqlite:///{database}"}
     secrets["HPSEARCH_NOTIFY"] = "http://user:secret@127.0.0.1:1/"
-    (folder / "job.yaml").write_text(f"env_vars: {secrets}")
+    (tmp_path / "job.yaml").write_text(f"env_vars: {secrets}")
     server = ("--address", head.url)
-    sends = [RAY, "job", "submit", *server, "--working-dir", ".", "--runtime-env", "job.yaml"]
+    sends = [RAY, "job", "submit", *server, "--working-dir", ".", "--runtime-env", "../job.yaml"]
     runs = ["hpsearch", "run", "study.yaml", "--resume", "--checkpoints", str(tmp_path / "kept")]
     place = {"cwd": folder, "env": head.environment}
 
