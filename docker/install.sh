@@ -56,7 +56,7 @@ import tomllib
 with open(sys.argv[1], "rb") as file:
     project = tomllib.load(file)["project"]
 extras = project["optional-dependencies"]
-print(*project["dependencies"], *extras["dashboard"], *extras["jobs"], sep="\n")
+print(*project["dependencies"], *extras["dashboard"], "ray[default]", sep="\n")  # with a job server
 END
 "$prefix/bin/python" -m pip install "$@" --requirement "$requirements"
 rm "$requirements"

@@ -1,6 +1,5 @@
 """Options and arguments with their help texts: shared ones, and groups that belong together."""
 
-import math
 from dataclasses import asdict, dataclass, make_dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -73,10 +72,6 @@ class _OfRun:
     storage: Storage = DEFAULT_STORAGE
     address: Address = None
     workers: Workers = None
-    priority: Annotated[
-        float | None,
-        Option(metavar="WEIGHT", help="The weight of its share of a cluster that others use too."),
-    ] = None
     checkpoints: Annotated[str | None, Option(help="The folder or URL for checkpoints.")] = None
     enqueue: Annotated[
         list[str] | None,
@@ -96,8 +91,7 @@ class _OfRun:
     @property
     def changes_nothing_else(self) -> bool:
         """True if none of the options says how a driver would work."""
-        driven_as = (self.workers, self.priority, self.checkpoints)
-        return driven_as == (None, None, None) and not self.enqueue
+        return self.workers is None and self.checkpoints is None and not self.enqueue
 
 
 WATCHES = offers_of(WatchPlugin)
@@ -261,12 +255,6 @@ class Best:
         ),
     ] = None
     where: Where = None
-
-
-def refuse_priority(priority: float | None) -> None:
-    """Raise UserError if the value of --priority is no positive, finite number."""
-    if priority is not None and not 0 < priority < math.inf:
-        raise UserError(f"--priority {priority:g}: it must be a number above 0, such as 2")
 
 
 def worker_count(workers: str | None) -> int | str | None:

@@ -8,6 +8,5 @@
 `rehearsal`            a study tried out before it is paid for: its first step, its first reports
 `reproduction`         a training of a trial's configuration, compared with its record
 `slurm`                jobs of SLURM: one script, which starts a Ray cluster and a driver
-`ray_jobs`             jobs of a Ray cluster that is there, by its own job server
 `checkpoint_folders`   the folder of checkpoints of a study, and the mark in it
 """

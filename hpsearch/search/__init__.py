@@ -15,5 +15,4 @@
 `fronts`          rungs of several objectives
 `pausing`         the cost of a pause, and whether it pays
 `time_left`       the time until a study ends
-`optuna_private`  what uses or overrides functions of Optuna that are not public
 """

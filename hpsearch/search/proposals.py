@@ -14,7 +14,7 @@ from typing import Any, cast
 import optuna
 from optuna.distributions import BaseDistribution
 from optuna.pruners import NopPruner
-from optuna.samplers import BaseSampler, RandomSampler, TPESampler
+from optuna.samplers import BaseSampler, RandomSampler
 from optuna.storages import BaseStorage
 
 from hpsearch.domain.facts import Role
@@ -25,10 +25,10 @@ from hpsearch.domain.seeds import derived_seed
 from hpsearch.errors import UserError
 from hpsearch.search.curve_model.encoding import SpaceEncoding
 from hpsearch.search.curve_model.forecast import Forecast
-from hpsearch.search.optuna_private import Design, RandomStates, know_space, unheard
 from hpsearch.search.ranking.in_order import InOrder
 from hpsearch.search.samplers.curve_gp import CurveGPSampler
-from hpsearch.search.samplers.view import SamplerView, id_of, only, without_repeats
+from hpsearch.search.samplers.design import Design
+from hpsearch.search.samplers.view import id_of, only, sampler_view, unheard, without_repeats
 from hpsearch.search.untried import Untried
 from hpsearch.study_file import methods, space
 from hpsearch.study_file.methods import Method
@@ -66,7 +66,6 @@ class Proposals:
         self._forecast = forecast
         self._method = spec.search.sampler
         self._class = methods.class_name(self._method)
-        self._states = RandomStates()
         self._best_first: InOrder | None = None
         """For a sampler that is shown only a part of a large study."""
         if self._class in methods.SHOWN_PART and len(spec.objectives) == 1:
@@ -160,7 +159,7 @@ class Proposals:
             storage = only(storage, history, self._shown(self._best_first))
         if kind not in methods.AVERAGING:
             storage = without_repeats(storage, history)
-        return SamplerView(history.study.name, storage, sampler, limits)
+        return sampler_view(history.study.name, storage, sampler, limits)
 
     def _shown(self, best_first: InOrder) -> list[int]:
         count = len(self._history.trials)
@@ -175,20 +174,28 @@ class Proposals:
             seed = derived_seed(self._spec.seed, "design", "sampler", *again)
             encoding = encoding_of(self._spec)
             return Design(encoding, trial.number, seed, **self._method.arguments)
-        is_shared = self._class in ("RandomSampler", "TPESampler")
-        sampler: BaseSampler = methods.sampler(self._method, None if is_shared else seed)
-        if isinstance(sampler, RandomSampler | TPESampler):
-            self._states.seed(sampler, seed)
-        if self._in_all_trials is not None:
-            know_space(sampler, self._in_all_trials)
+        sampler: BaseSampler = methods.sampler(self._method, seed)
+        if self._together is not None:
+            found = self._together
+            vars(sampler)["infer_relative_search_space"] = lambda study, trial: found
         return sampler
 
     @cached_property
-    def _in_all_trials(self) -> dict[str, BaseDistribution] | None:
+    @unheard()
+    def _together(self) -> dict[str, BaseDistribution] | None:
+        """What the sampler draws together, which it would find anew in all trials of each study
+        that it is shown; None where trials differ in their parameters."""
         parameters = self._spec.space
+        if self._class not in methods.INTERSECTING or self._method.arguments.get("group"):
+            return None
         if space.is_open(self._spec.task) or any(each.when for each in parameters.values()):
             return None
-        return space.distributions(parameters)
+        directions = [objective.direction for objective in self._spec.objectives]
+        study = optuna.create_study(directions=directions, sampler=RandomSampler(seed=0))
+        trial = study.ask(space.distributions(parameters))
+        study.tell(trial, [0.0] * len(directions))
+        sampler: BaseSampler = methods.sampler(self._method, seed=0)
+        return sampler.infer_relative_search_space(study, study.trials[0])
 
     @cached_property
     def curve_gp(self) -> CurveGPSampler:

@@ -23,9 +23,8 @@ from optuna.storages import BaseStorage
 
 from hpsearch.domain.history import History
 from hpsearch.domain.records import Trial
-from hpsearch.search.optuna_private import contains, unheard
 from hpsearch.search.proposals import FIXED_PARAMS, Proposals
-from hpsearch.search.samplers.view import id_of
+from hpsearch.search.samplers.view import id_of, unheard
 from hpsearch.study_file.space import distribution_in, from_optuna
 from trials.contract import HISTORY
 
@@ -74,7 +73,7 @@ class Questions:
         given = trial.system_attrs.get(FIXED_PARAMS, {})
         if name in given:
             value = given[name]
-            if contains(wanted, value):
+            if _has(wanted, value):
                 return value
             what = f"{name}={value!r} was asked for, and the objective draws it from {wanted}"
             raise Unanswerable(f"{what}; ask for a value in there")
@@ -85,7 +84,7 @@ class Questions:
             what = f"the objective asks for {name!r}, which the space does not name"
             raise Unanswerable(f"{what}; add it there, or use the sampler tpe, random or curve_gp")
         together = self._drawn_together(trial, view)
-        if name in together and contains(wanted, together[name]):
+        if name in together and _has(wanted, together[name]):
             return together[name]
         frozen = self._storage.get_trial(self._id_of(trial))
         return view.sampler.sample_independent(view, frozen, name, wanted)
@@ -126,6 +125,14 @@ def other_value(distribution: str) -> Any:
         return from_optuna(wanted.low + wanted.step)
     middle = math.sqrt(wanted.low * wanted.high) if wanted.log else (wanted.low + wanted.high) / 2
     return from_optuna(middle)
+
+
+def _has(distribution: BaseDistribution, value: Any) -> bool:
+    try:
+        optuna.trial.create_trial(value=0.0, params={"": value}, distributions={"": distribution})
+    except (ValueError, TypeError):
+        return False
+    return True
 
 
 def _first_value(distribution: BaseDistribution) -> Any:

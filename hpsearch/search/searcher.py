@@ -25,13 +25,12 @@ from hpsearch.search.collapsed import collapse
 from hpsearch.search.curve_model.forecast import Outlook
 from hpsearch.search.ends import ChancesByEnds
 from hpsearch.search.fronts import FrontRung
-from hpsearch.search.optuna_private import unheard
 from hpsearch.search.pausing import Pausing
 from hpsearch.search.proposals import LOSSES, Proposals, forecast_of
 from hpsearch.search.questions import Questions
 from hpsearch.search.ranking.in_order import RoughOrder
 from hpsearch.search.rungs import Judgement, Rung, Rungs, Verdict
-from hpsearch.search.samplers.view import id_of, without_repeats
+from hpsearch.search.samplers.view import id_of, unheard, without_repeats
 from hpsearch.search.worth import Scoring, Worth
 from hpsearch.study_file import methods
 from hpsearch.study_file.levels import rung_levels, trial_budget

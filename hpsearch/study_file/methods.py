@@ -52,6 +52,9 @@ CONSTRAINED = frozenset({"TPESampler", "GPSampler", "NSGAIISampler", "NSGAIIISam
 SHOWN_PART = frozenset({"TPESampler"})
 """Samplers of Optuna that lose nothing if of very many trials they see the best and the latest."""
 
+INTERSECTING = frozenset({"TPESampler", "CmaEsSampler", "NSGAIISampler", "NSGAIIISampler"})
+"""Samplers of Optuna that draw together the parameters that all trials have."""
+
 LAID_OUT = frozenset({"QMCSampler", "BruteForceSampler"})
 """Samplers of Optuna that need the whole space in advance."""
 

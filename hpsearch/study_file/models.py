@@ -8,7 +8,7 @@ import math
 from collections.abc import Iterable, Iterator
 from functools import cached_property
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import BeforeValidator, Field
 
@@ -207,6 +207,8 @@ class Search(Model):
 class Resources(Model):
     """The workers of the study, and its patience with each of its parts."""
 
+    went: ClassVar = {"priority": "to share a cluster, give each study a number of workers"}
+
     workers: Workers = "auto"
     """The number of trials that run side by side; auto fills the machine or cluster."""
     processes: Annotated[int, Field(ge=1, le=EXACT)] = 1
@@ -216,8 +218,6 @@ class Resources(Model):
     gpu: Gpus = "auto"
     """GPUs, or the share of one, for each process of a worker; auto is one where there are any,
     share as many trials on each as pay, found while they train."""
-    priority: Positive = 1.0
-    """The weight of the study's share of a cluster on which others run."""
     retries: Annotated[int, Field(ge=0, le=EXACT)] = 2
     """The number of attempts that a trial may lose to dead workers before it fails."""
     report_deadline_s: Duration = Field(default=1800.0, alias="report_deadline")

@@ -1,7 +1,7 @@
 """The base of the models of a study file: strict, and with errors in the words of a study file."""
 
-from collections.abc import Iterator
-from typing import Any, Self, TypeAlias
+from collections.abc import Iterator, Mapping
+from typing import Any, ClassVar, Self, TypeAlias
 
 from pydantic import (
     BaseModel,
@@ -52,6 +52,8 @@ class Model(BaseModel):
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
+    went: ClassVar[Mapping[str, str]] = {}
+    """Keys of earlier versions, and what to do without them."""
 
     @model_validator(mode="wrap")
     @classmethod
@@ -130,7 +132,7 @@ def _line(loc: tuple[int | str, ...], text: str, value: Any) -> InitErrorDetails
     return InitErrorDetails(type=refusal(text), loc=loc, input=value)
 
 
-def _text(details: ErrorDetails, model: type[BaseModel] | None = None) -> str:
+def _text(details: ErrorDetails, model: type[Model] | None = None) -> str:
     """One error in words, about a field of the model, if it is known."""
     kind, value = details["type"], details["input"]
     if kind in ("missing", "extra_forbidden"):
@@ -149,10 +151,10 @@ def _text(details: ErrorDetails, model: type[BaseModel] | None = None) -> str:
     return f"must be {wanted}, not {shown(value)}{_hint(kind, value)}"
 
 
-def _key_text(kind: str, key: str, model: type[BaseModel]) -> str:
+def _key_text(kind: str, key: str, model: type[Model]) -> str:
     fields = {field.alias or name: field for name, field in model.model_fields.items()}
     if kind == "extra_forbidden":
-        return f"unknown key; {nearest(key, fields)}"
+        return f"unknown key; {model.went.get(key) or nearest(key, fields)}"
     examples = [f"{key}: {example}" for example in fields[key].examples or ()]
     return f"is missing; add {' or '.join(examples) or f'{key}: and its value'}"
 

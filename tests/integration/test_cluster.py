@@ -1,7 +1,6 @@
 """Slots on a Ray cluster whose nodes come and go."""
 
 import logging
-import subprocess
 import sys
 import threading
 import time
@@ -244,64 +243,6 @@ with ray_cluster.cluster(nodes.address, resources):
     print(len(executor._rooms._left), "room is not given back yet", flush=True)
     nodes.head_node.kill_all_processes(check_alive=False, allow_graceful=False)
     os._exit(0)
-"""
-
-
-@pytest.mark.thorough
-def test_three_studies_share_a_cluster_by_their_priorities_while_trials_run(config, monkeypatch):
-    """Each driver is a Ray job of its own, so two of the studies are in processes of their own."""
-    monkeypatch.setattr(ray_cluster, "ASK_S", 0.2)
-    whole = Cluster(
-        initialize_head=True, head_node_args={"num_cpus": 4, "include_dashboard": False}
-    )
-    resources = Resources(workers="auto", gpu=0.0, priority=2.0)
-    with cluster(whole.address, resources):
-        executor = RayExecutor(config, resources)
-        events = wait_for(executor, of(ev.SlotUp, 4))
-        ups = [event.slot for event in events if isinstance(event, ev.SlotUp)]
-        for number, slot in enumerate(ups):
-            executor.launch(ev.Launch(number, 1, slot, {}, 1, 4.0))
-        others = [
-            subprocess.Popen([sys.executable, "-c", OTHER, whole.address, config.base])
-            for _ in range(2)
-        ]
-        try:
-            gone = wait_for(executor, of(ev.SlotDown, 2))
-            stopped = [event for event in gone if isinstance(event, ev.Stopped)]
-            assert len(stopped) == 2, "their trials were saved"
-            wait_until(lambda: not executor.poll(0.2) and (Path(config.base) / "up").exists())
-            assert len(executor._slots) == 2, "twice what each of the others has"
-        finally:
-            for other in others:
-                other.kill()
-                other.wait()
-        wait_for(executor, of(ev.SlotUp))  # what they had is free again
-        executor.close()
-    whole.shutdown()
-
-
-OTHER = """
-import sys
-from pathlib import Path
-from hpsearch.domain import events as ev
-from hpsearch.running.executors.ray import RayExecutor
-from hpsearch.running.executors.cluster.ray_cluster import cluster
-from hpsearch.running.executors.worker_config import WorkerConfig
-from hpsearch.study_file.models import Resources
-from trials.contract import Budget, Unit
-
-address, base = sys.argv[1:]
-budget = Budget(Unit.EPOCHS, 4.0, (1.0, 4.0))
-config = WorkerConfig({"kind": "endless:train"}, base, {}, budget, base + "/s", prepares=False)
-with cluster(address, Resources(workers="auto", gpu=0.0)):
-    executor = RayExecutor(config, Resources(workers="auto", gpu=0.0))
-    number = 0
-    while True:
-        for event in executor.poll(0.2):
-            if isinstance(event, ev.SlotUp):
-                executor.launch(ev.Launch(number, 1, event.slot, {}, 1, 4.0))
-                number += 1
-                Path(base, "up").touch()
 """
 
 

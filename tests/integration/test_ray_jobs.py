@@ -1,4 +1,4 @@
-"""A study as a job of a real Ray cluster, submitted from a machine that then goes away."""
+"""A study as a job of a real Ray cluster, as docs/cluster.md says: Ray's own command sends it."""
 
 import os
 import shutil
@@ -12,7 +12,6 @@ from pathlib import Path
 
 import pytest
 
-from hpsearch.cli.main import main
 from support.patience import wait_until
 from support.running.programs import HPSEARCH, run_program
 from support.running.ray_heads import RAY, RayHead
@@ -54,121 +53,44 @@ def head() -> Iterator[RayHead]:
     shutil.rmtree(folder, ignore_errors=True)
 
 
-class Laptop:
-    """A person with a study, away from the cluster."""
-
-    def __init__(self, folder: Path, head: RayHead) -> None:
-        self.folder = folder / "study"
-        self.folder.mkdir()
-        self.go = folder / "go"
-        self.database = folder / "sent.db"
-        self.storage = f"sqlite:///{self.database}"
-        self.checkpoints = str(folder / "checkpoints")
-        self._head = head
-        self.environment = {**head.environment, "HPSEARCH_STORAGE": self.storage}
-        self.environment["HPSEARCH_NOTIFY"] = "http://user:secret@127.0.0.1:1/"
-        (self.folder / "sent.py").write_text(TASK)
-        (self.folder / "beside.py").write_text("def loss(params):\n    return params['x']\n")
-        for name in ("random", "ray", "trials"):  # of the user's, and not of Python's or ours
-            (self.folder / f"{name}.py").write_text("raise SystemExit('run by mistake')\n")
-        (self.folder / "study.yaml").write_text(STUDY.replace("GO", str(self.go)))
-
-    def start(self, *arguments: str) -> subprocess.Popen[str]:
-        return subprocess.Popen(
-            [HPSEARCH, *arguments],
-            cwd=self.folder,
-            env=self.environment,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-
-    def submit(self) -> subprocess.Popen[str]:
-        where = ("--address", self._head.url, "--checkpoints", self.checkpoints)
-        return self.start("submit", "study.yaml", *where)
-
-    def run(self, *arguments: str) -> tuple[int, str, str]:
-        """The exit code of a command, and what it printed."""
-        with self.start(*arguments) as running:
-            said, complained = running.communicate()
-        return running.returncode, said, complained
-
-    def has_begun(self) -> bool:
-        """True if the trial has reported."""
-        if not self.database.exists():
-            return False
-        with closing(sqlite3.connect(self.database)) as database, suppress(sqlite3.Error):
-            return bool(database.execute("SELECT * FROM reports").fetchone())
-        return False  # it is being created
+def has_begun(database: Path) -> bool:
+    """True if a trial has reported."""
+    if not database.exists():
+        return False
+    with closing(sqlite3.connect(database)) as opened, suppress(sqlite3.Error):
+        return bool(opened.execute("SELECT * FROM reports").fetchone())
+    return False  # it is being created
 
 
-def test_a_study_survives_who_submitted_it_and_is_refused_a_second_time(tmp_path, head):
-    laptop = Laptop(tmp_path, head)
-    with laptop.submit() as first:
-        assert first.stdout is not None
-        assert first.stdout.readline() == "hpsearch-sent-1\n"
-        wait_until(laptop.has_begun)
+def test_a_study_outlives_who_sent_it_is_stopped_and_goes_on_as_another_job(tmp_path, head):
+    folder, database, go = tmp_path / "study", tmp_path / "sent.db", tmp_path / "go"
+    folder.mkdir()
+    (folder / "sent.py").write_text(TASK)
+    (folder / "beside.py").write_text("def loss(params):\n    return params['x']\n")
+    (folder / "study.yaml").write_text(STUDY.replace("GO", str(go)))
+    secrets = {"HPSEARCH_STORAGE": f"sqlite:///{database}"}
+    secrets["HPSEARCH_NOTIFY"] = "http://user:secret@127.0.0.1:1/"
+    (tmp_path / "job.yaml").write_text(f"env_vars: {secrets}")
+    server = ("--address", head.url)
+    sends = [RAY, "job", "submit", *server, "--working-dir", ".", "--runtime-env", "../job.yaml"]
+    runs = ["hpsearch", "run", "study.yaml", "--resume", "--checkpoints", str(tmp_path / "kept")]
+    place = {"cwd": folder, "env": head.environment}
+
+    with subprocess.Popen([*sends, "--submission-id", "sent-1", "--", *runs], **place) as first:
+        wait_until(lambda: has_begun(database))
         first.send_signal(signal.SIGINT)
-        _, said = first.communicate()
-    assert first.returncode == 130
-    assert "the study goes on without this terminal" in said
-    assert f"ray job logs hpsearch-sent-1 --follow --address {head.url}" in said
-    with laptop.submit() as second:
-        _, said = second.communicate()
-    assert second.returncode == 4
-    assert "study sent is job hpsearch-sent-1 already" in said
-    code, _, said = laptop.run("stop", "sent")
-    assert code == 0, said
-
-    # Where it was interrupted, it goes on: from a folder whose files are others by now.
-    (laptop.folder / "notes.txt").write_text("a package of another name")
-    log = [RAY, "job", "logs", "hpsearch-sent-1", "--address", head.url, "--follow"]
-    ended = run_program(log, env=head.environment)
+    knows = {**os.environ, **secrets}
+    stopped = run_program([HPSEARCH, "stop", "sent"], env=knows)
+    assert stopped.returncode == 0, stopped.stderr
+    ended = run_program([RAY, "job", "logs", "sent-1", *server, "--follow"], env=head.environment)
     assert "; everything is saved" in ended.stdout
-    laptop.go.touch()
-    with laptop.submit() as third:
-        name, said = third.communicate()
-    assert third.returncode == 0, said
-    assert name == "hpsearch-sent-2\n"
-    assert "study sent has ended: all" in said
-    assert "secret" not in said
-    code, log_of_trial, said = laptop.run("show", "sent", "0", "--log")
-    assert code == 0, said
-    assert log_of_trial.count("\nsees []\n") == 2
 
-
-def test_what_a_cluster_could_not_find_is_refused_before_anything_is_sent(
-    tmp_path, head, monkeypatch, capsys
-):
-    laptop = Laptop(tmp_path, head)
-    where = ("submit", "study.yaml", "--address", head.url)
-    kept = ("--checkpoints", laptop.checkpoints)
-
-    for name, value in laptop.environment.items():
-        monkeypatch.setenv(name, value)
-    monkeypatch.chdir(laptop.folder)
-
-    def refused(*arguments: str) -> str:
-        with pytest.raises(SystemExit) as ended:
-            main(arguments)
-        said = capsys.readouterr()
-        assert (ended.value.code, said.out) == (2, ""), said.err
-        return said.err
-
-    assert "checkpoints must be where the cluster finds them" in refused(*where)
-    assert "checkpoints must be" in refused(*where, "--checkpoints", "here")
-    assert "the database must be where" in refused(*where, "--storage", "sqlite:///h.db", *kept)
-    assert "may hold a secret" in refused(*where, *kept, "--notify", "http://u:p@h/")
-    assert "No such option: --nodes" in refused(*where, *kept, "--nodes", "4")
-    assert "without --slurm" in refused(*where, *kept, "--slurm")
-    data = laptop.folder / "data.csv"
-    data.touch()
-    os.truncate(data, 101 << 20)
-    # In processes of their own: one that has asked a server keeps the token of its first one.
-    code, _, said = laptop.run(*where, *kept)
-    assert code == 2
-    assert "has more than 100 MiB of files" in said
-    code, _, said = laptop.run("submit", "study.yaml", "--address", "http://127.0.0.1:1", *kept)
-    assert code == 3
-    assert "Failed to connect" in said
-    assert not Path(laptop.checkpoints).exists()
+    # From a folder whose files are others by now.
+    (folder / "notes.txt").write_text("a package of another name")
+    go.touch()
+    second = run_program([*sends, "--", *runs], **place)
+    assert second.returncode == 0, second.stdout + second.stderr
+    assert "study sent has ended: all" in second.stdout
+    assert "secret" not in ended.stdout + second.stdout
+    shown = run_program([HPSEARCH, "show", "sent", "0", "--log"], env=knows)
+    assert shown.stdout.count("\nsees []\n") == 2, shown.stdout + shown.stderr

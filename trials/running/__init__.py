@@ -6,6 +6,7 @@
 - `randomness`: seeds that derive from the trial's seed and a place.
 - `reported`: what a report may be: names, numbers, and the time trained.
 - `interruption`: signals that ask the process to stop.
+- `watcher`: the process that watches a worker or a program; how what they leave is ended.
 - `exit_codes`: the end of a process in words.
 - `surroundings`: temporary folder, home and name of the user, where the machine gives none.
 """

@@ -138,16 +138,12 @@ def resume(
         "help_option_names": ["--help"],  # -pshort has an h
     },
     epilog="All other options are sbatch's: --nodes 4 for one job, --array 1-8 for a job a node, "
-    "and again for nodes of another kind. With --address, they are those of `hpsearch run`.",
+    "and again for nodes of another kind.",
 )
 def submit(
     context: typer.Context,
     study: StudyFile,
-    slurm: Annotated[bool, Option("--slurm", help="To SLURM, as without --address.")] = False,
-    address: Annotated[
-        str | None,
-        Option(metavar="URL", help="To the Ray cluster with this dashboard: http://HEAD:8265."),
-    ] = None,
+    slurm: Annotated[bool, Option("--slurm", help="To SLURM, as without it.")] = False,
     driver: Annotated[
         str, Option(metavar="OPTIONS", help="With --array, sbatch's options for the driver.")
     ] = "",
@@ -159,20 +155,10 @@ def submit(
     ] = False,
     storage: Storage = DEFAULT_STORAGE,
 ) -> None:
-    """Run a study as jobs of SLURM, or of a Ray cluster: start it, or continue it."""
-    from hpsearch.cli.studies.submit import submit_to_ray, submit_to_slurm
+    """Run a study as jobs of SLURM: start it, or continue it."""
+    from hpsearch.cli.studies.submit import submit_to_slurm
 
-    if address is None:
-        submit_to_slurm(study, context.args, driver, prelude, storage, dry_run=dry_run)
-        return
-    if slurm or driver or prelude or dry_run:
-        what = "--address goes without --slurm, --driver, --prelude and --dry-run"
-        raise UserError(what, "remove the one or the other")
-    parser = typer.main.get_group(app).commands["run"]
-    options = parser.make_context("run", [str(study), *context.args]).params
-    code = submit_to_ray(study, address, context.args, options, storage)
-    if code:
-        raise typer.Exit(code)
+    submit_to_slurm(study, context.args, driver, prelude, storage, dry_run=dry_run)
 
 
 @command(app, SEARCH, "studies.train:train_model")

@@ -7,7 +7,7 @@ from functools import partial
 from pathlib import Path
 
 from hpsearch.brain.reopening import failed_trials
-from hpsearch.cli.options import BudgetLimits, RunOptions, refuse_priority, worker_count
+from hpsearch.cli.options import BudgetLimits, RunOptions, worker_count
 from hpsearch.cli.output import command, log_as_notes, note, submitted_by
 from hpsearch.cli.results.best import print_result
 from hpsearch.cli.studies.check import earlier_studies
@@ -52,7 +52,6 @@ def run_study(study: Path, options: RunOptions, *, resume: bool = False) -> None
     """Create a study from its file and drive it. With `resume`, one that is in the database goes on
     as `resume_study` says."""
     worker_count(options.workers)
-    refuse_priority(options.priority)
     refuse_in_memory(parse_url(options.storage))
     prepared("", options.watches)
     remarks: list[str] = []
@@ -121,7 +120,6 @@ def resume_study(
     trials are read and run. The failed trials `retry` run again.
     """
     worker_count(options.workers)
-    refuse_priority(options.priority)
     prepared(name, options.watches)
     budget = limits.given
     with closing(Store.open(options.storage, create=False)) as store:
@@ -202,9 +200,9 @@ def _runs_elsewhere(store: Store, name: str) -> bool:
 
 
 def _resources(options: RunOptions, spec: StudySpec) -> Resources:
-    """The study file's resources, with the workers and the priority that the command line gives."""
-    given = {"workers": worker_count(options.workers), "priority": options.priority}
-    update = {name: value for name, value in given.items() if value is not None}
+    """The study file's resources, with the workers that the command line gives."""
+    workers = worker_count(options.workers)
+    update = {} if workers is None else {"workers": workers}
     return spec.resources.model_copy(update=update)
 
 

@@ -1,18 +1,16 @@
-"""`hpsearch submit`: a study as jobs of SLURM, or as one of a Ray cluster."""
+"""`hpsearch submit`: a study as jobs of SLURM."""
 
 import os
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
-from typing import Any
 
 from hpsearch.cli.output import note
 from hpsearch.cli.studies.run import refuse_asked
 from hpsearch.domain.records import StudyState
-from hpsearch.errors import Interrupted, StoreUnreachable, Unreachable, UserError
+from hpsearch.errors import UserError
 from hpsearch.running import loading
-from hpsearch.running.slurm.queue import refuse_queued, seen_in
 from hpsearch.running.slurm.submission import StudyJob, calls_of, script_of, submit
 from hpsearch.running.study_run.ownership import refuse_if_held
 from hpsearch.running.study_run.workers import refuse_contradictions
@@ -22,10 +20,6 @@ from hpsearch.store.connecting.url import display, file_of, parse_url, refuse_in
 from hpsearch.store.store import Store
 from hpsearch.study_file.models import StudySpec
 from hpsearch.study_file.reading import load
-from trials.checkpoints.folders import is_url
-
-FORWARDED = ("PGPASSWORD", "HPSEARCH_NOTIFY")
-"""Environment variables that a driver gets on another machine, beside its database's URL."""
 
 KILLED_AFTER = 2
 """A worker that has not saved after so many times `resources.stop_grace` is killed."""
@@ -82,49 +76,6 @@ def submit_to_slurm(
     note(f"see its progress:  hpsearch status {spec.study}")
     note(f"save and stop it:  hpsearch stop {spec.study}")
     print(driver)  # noqa: T201 - this is the result
-
-
-def submit_to_ray(
-    path: Path, address: str, arguments: Sequence[str], options: Mapping[str, Any], storage: str
-) -> int:
-    """Submit a study to the job server of a Ray cluster, print the id of its job, and follow it.
-    `arguments` are those of `hpsearch run`, and `options` what they mean. Returns the exit code of
-    its driver."""
-    from hpsearch.running.ray_jobs import JobServer, RayJob  # a job of SLURM needs no Ray here
-
-    spec, file = _checked(path, storage)
-    if file is not None and not storage.startswith("sqlite:////"):
-        hint = "give --storage postgresql://…, or on one node sqlite:////FOLDER/FILE of the head"
-        raise UserError("the database must be where the cluster finds it", hint)
-    root = options["checkpoints"] or spec.checkpoints.folder
-    if root is None or not (is_url(root) or root.startswith("/")):
-        hint = "give --checkpoints with a URL, or a folder that all nodes share by its whole path"
-        raise UserError("checkpoints must be where the cluster finds them", hint)
-    if any(word.partition("=")[0] == "--notify" for word in arguments):
-        hint = "set HPSEARCH_NOTIFY instead"
-        raise UserError("--notify may hold a secret, and Ray shows the command of a job", hint)
-    refuse_queued(seen_in(storage, spec.study))
-    server = JobServer(address)
-    if file is None:
-        try:
-            _refuse_held_or_ended(storage, spec)
-        except StoreUnreachable as error:
-            note(f"the job alone will see if the study runs elsewhere: {error.message}")
-    command = shlex.join(["hpsearch", "run", path.name, "--resume", *arguments])
-    given = {name: os.environ[name] for name in FORWARDED if name in os.environ}
-    job = RayJob(spec.study, path.absolute(), command, {**given, "HPSEARCH_STORAGE": storage})
-    name = server.submit(job)
-    print(name, flush=True)  # noqa: T201 - this is the result
-    note(f"study {spec.study} is job {name} of {address}")
-    hint = server.hint(spec.study, name)
-    try:
-        return server.follow(name, note)
-    except KeyboardInterrupt:
-        raise Interrupted("the study goes on without this terminal", hint) from None
-    except Unreachable as error:
-        raise Unreachable(
-            f"lost sight of the job, which may go on: {error.message}", hint
-        ) from None
 
 
 def _of_the_site() -> list[Path]:

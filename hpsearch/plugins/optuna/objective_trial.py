@@ -20,6 +20,7 @@ import optuna
 from optuna.distributions import (
     BaseDistribution,
     CategoricalDistribution,
+    FloatDistribution,
     IntDistribution,
     check_distribution_compatibility,
     distribution_to_json,
@@ -121,9 +122,7 @@ class StorageOfTrial(BaseStorage):
         found = []
         for trial in self._asked()[1]:
             if trial.number != self._own.number:
-                here = copy.deepcopy(trial)  # where the study is in this process, it has the trial
-                here._trial_id = trial.number
-                found.append(here)
+                found.append(_numbered(trial))
         found.append(copy.deepcopy(self._own) if deepcopy else self._own)
         found.sort(key=lambda trial: trial.number)
         return [trial for trial in found if states is None or trial.state in states]
@@ -154,6 +153,26 @@ class StorageOfTrial(BaseStorage):
         return name, trials
 
 
+def _numbered(trial: FrozenTrial) -> FrozenTrial:
+    """A copy of a trial, whose id is its number. Where the study is in this process, it has the
+    trial itself."""
+    has_ended = trial.state.is_finished()
+    return FrozenTrial(
+        number=trial.number,
+        trial_id=trial.number,
+        state=trial.state,
+        value=None,
+        values=trial.values if has_ended else None,
+        datetime_start=trial.datetime_start,
+        datetime_complete=trial.datetime_complete,
+        params=copy.deepcopy(trial.params),
+        distributions=copy.deepcopy(trial.distributions),
+        user_attrs=copy.deepcopy(trial.user_attrs),
+        system_attrs=copy.deepcopy(trial.system_attrs),
+        intermediate_values=copy.deepcopy(trial.intermediate_values),
+    )
+
+
 class StudyOfTrial(optuna.Study):
     """The value of `trial.study`."""
 
@@ -167,12 +186,13 @@ class StudyOfTrial(optuna.Study):
     set_metric_names = _refused("trial.study.set_metric_names", "name objective.metric")
 
     def __init__(self, storage: StorageOfTrial) -> None:
+        self._of_trial = storage
         super().__init__("", storage, RandomSampler(), NopPruner())
 
     @property
     def study_name(self) -> str:
         """The study's name, which is asked for."""
-        return self._storage.get_study_name_from_id(STUDY)
+        return self._of_trial.get_study_name_from_id(STUDY)
 
     @study_name.setter
     def study_name(self, name: str) -> None:
@@ -194,7 +214,9 @@ class ObjectiveTrial(Trial):
     def __init__(
         self, given: Mapping[str, Any], trial: FunctionTrial, stated: optuna.Study | None = None
     ) -> None:
-        super().__init__(StudyOfTrial(StorageOfTrial(trial, stated)), trial.number)
+        storage = StorageOfTrial(trial, stated)
+        super().__init__(StudyOfTrial(storage), trial.number)
+        self._own = storage.get_trial(trial.number)
         if stated is not None:  # for who reads them; the study has its own
             self.study.sampler, self.study.pruner = stated.sampler, stated.pruner
         self._given = dict(given)
@@ -211,20 +233,30 @@ class ObjectiveTrial(Trial):
         content = {"name": type(distribution).__name__, "attributes": {"choices": written}}
         value = self._asked(name, distribution, json.dumps(content))
         chosen = choices[_place_of(name, value, written)]
-        self._cached_frozen_trial.params[name] = chosen
+        self._own.params[name] = chosen
         return chosen
 
-    def _suggest(self, name: str, distribution: BaseDistribution) -> Any:
+    def suggest_float(
+        self, name: str, low: float, high: float, *, step: float | None = None, log: bool = False
+    ) -> float:
+        return float(self._suggested(name, FloatDistribution(low, high, log=log, step=step)))
+
+    def suggest_int(
+        self, name: str, low: int, high: int, *, step: int = 1, log: bool = False
+    ) -> int:
+        return int(self._suggested(name, IntDistribution(low, high, log=log, step=step)))
+
+    def _suggested(self, name: str, distribution: FloatDistribution | IntDistribution) -> Any:
         value = self._asked(name, distribution, distribution_to_json(distribution))
         fitting = _fitting(name, value, distribution)
-        self._cached_frozen_trial.params[name] = fitting
+        self._own.params[name] = fitting
         return fitting
 
     def _asked(self, name: str, distribution: BaseDistribution, content: str) -> Any:
         """The value of a parameter; `content` is its distribution in JSON, whose choices may be
         lists and mappings."""
         name = _name(name)
-        drawn_from = self._cached_frozen_trial.distributions
+        drawn_from = self._own.distributions
         if name in drawn_from:
             check_distribution_compatibility(drawn_from[name], distribution)
         if name not in self._given:
@@ -253,7 +285,7 @@ class ObjectiveTrial(Trial):
         if step <= self._last_step:
             return
         self._last_step = step
-        self._cached_frozen_trial.intermediate_values[step] = number
+        self._own.intermediate_values[step] = number
         self._resource = step + 1 if self._first_step == 0 else step
         if self._resource < self._trial.budget:
             self._report(self._resource, [number])
@@ -295,7 +327,7 @@ class ObjectiveTrial(Trial):
 
     def constrain(self, measure: Callable[[FrozenTrial], Sequence[float]]) -> None:
         """Set the constraints that the `constraints_func` of a sampler measures on this trial."""
-        for place, excess in enumerate(measure(self._cached_frozen_trial)):
+        for place, excess in enumerate(measure(self._own)):
             self.set_constraint(str(place), excess)
 
 

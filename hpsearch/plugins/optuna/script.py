@@ -357,7 +357,7 @@ def _tried(search: Any, file: Path, arguments: Mapping[str, Any]) -> FirstTrial:
         pass
     except Exception as raised:  # noqa: BLE001 - of any objective
         error = in_words(raised)
-    frozen = study._storage.get_trial(trial._trial_id)
+    frozen = study.get_trials(deepcopy=False)[trial.number]
     whole = {}
     for name, value in frozen.params.items():
         if isinstance(value, int):

@@ -3,7 +3,6 @@
 - `ray`: slots on a Ray cluster; `ray_slot`: one of them, and its placement group
 - `ranks`: several processes for one trial
 - `slot_needs`: the resources of a slot, and the wait for them
-- `shares`: the share of a cluster that each of several studies has
 - `awaited`: the same on a thread that waits for Ray while the main one hears signals
 - `cluster`: being part of a Ray cluster
 - `worker`: trains one attempt after another in a process; knows no cluster

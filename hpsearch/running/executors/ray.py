@@ -45,12 +45,18 @@ from hpsearch.running.executors.ray_slot import (
     RaySlot,
     WorkerActor,
 )
-from hpsearch.running.executors.shares import ALL, SETTLE_S, Shares
 from hpsearch.running.executors.slot_needs import SlotNeeds
 from hpsearch.running.executors.worker import Answer, GpuFault, LogPart, ReplaceWorker
 from hpsearch.running.executors.worker_config import WorkerConfig
 from hpsearch.study_file.models import Resources
 from trials.foreign import text_of
+
+ALL = 10**9  # slots of a study that takes all that it can get
+
+SETTLE_S = 3.0
+"""The resources of one more worker must have been free for this long: a study that has none yet is
+served first, from Ray's queue. A room that finds no place in this time is given up by a study that
+has others."""
 
 FOLLOW_S = 1.0  # the time between two checks for nodes that came or went
 
@@ -93,8 +99,6 @@ class RayExecutor:
         self._resources = resources
         self._head = head or HeadNode(resources.worker_timeout_s)
         self._needs = SlotNeeds(resources, self._head)
-        self._shares = Shares(self._needs.part)
-        self._head.exchange = self._shares.exchange
         self._free_since = math.inf
         """Since when there was room for one more worker, by the monotonic clock."""
         self._slots: dict[str, RaySlot] = {}
@@ -365,7 +369,6 @@ class RayExecutor:
                 slot.actor.retire.remote()  # repeating this has no effect
         waiting = self._without_place(now)
         free = self._needs.fitting(node.free for node in self._head.staying)
-        self._share(free, now)
         more = self._missing(len(waiting), free, now)
         for _ in range(more):
             self._start_worker()
@@ -391,18 +394,6 @@ class RayExecutor:
             log.info("worker %s has nothing to do: its room is given back", name)
             self._withdraw(name)
         return [ev.SlotDown(name, "it had nothing to do") for name in spare]
-
-    def _share(self, free: int, now: float) -> None:
-        """Tell other studies what this one holds, and let one worker go that is theirs: it saves,
-        and its trial continues on another one."""
-        by_group = {slot.card: slot for slot in self._slots.values() if slot.placed}
-        slot = self._shares.slot_of_others(list(by_group.values()), free, now)
-        if slot is None:
-            return
-        log.info("a worker goes to another study on the cluster, which has less than its share")
-        for each in self._slots.values():
-            if each.card == slot.card:
-                each.give_back()
 
     def _fill_gpus(self, now: float) -> None:
         """Start and give back slots of shared GPUs, to as many as there should be on each. None is
@@ -446,9 +437,6 @@ class RayExecutor:
     def _missing(self, waiting: int, free: int, now: float) -> int:
         if any(slot.is_idle(now, SETTLE_S) for slot in self._slots.values()):
             return -waiting
-        spare = self._shares.spare(free, now)
-        if spare is not None and spare >= 0 and len(self._slots) > waiting:
-            return -waiting  # what is free is another study's
         if self._is_fixed:
             return self._limit - len(self._slots)
         has_place = len(self._slots) > waiting

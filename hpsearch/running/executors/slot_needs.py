@@ -3,27 +3,19 @@
 Where slots share GPUs, what is reserved is a whole GPU, with cores for all slots that it may have.
 """
 
-import json
 import logging
 import math
 from collections.abc import Iterable, Mapping
 
 import ray
-from ray._raylet import GcsClient  # type: ignore[attr-defined]  # its stub lacks it
-from ray.core.generated.autoscaler_pb2 import GetClusterStatusReply
-from ray.experimental.internal_kv import _internal_kv_get
 
 from hpsearch.domain.facts import MOST_ON_A_GPU
 from hpsearch.errors import Unusable, UserError
 from hpsearch.running.executors.cluster.ray_cluster import HeadNode
-from hpsearch.running.executors.shares import ALL, ClusterPart
+from hpsearch.running.executors.cluster.ray_private import has_autoscaler
 from hpsearch.study_file.models import Resources
 from hpsearch.study_file.types import SHARE
 from trials.devices.gpu import ON_CPUS
-
-_STATUS_OF_OLDER = b"__autoscaling_status"
-_NOT_MANAGED = "node_"
-"""The beginning of the names of node types where nobody but people starts nodes."""
 
 BRING_S = 600.0  # seconds in which an autoscaler must bring the first GPU where `gpu` is auto
 
@@ -49,10 +41,6 @@ class SlotNeeds:
         self.most = self._most_on_a_gpu(resources, head) if self.shares_gpus else 1
         self._cpu *= self.most
         self.takes = {"CPU": self._cpu, "GPU": self.gpus}
-        unit, each = ("GPU", self.gpus) if self.gpus else ("CPU", self._cpu)
-        wants = resources.workers if isinstance(resources.workers, int) else ALL
-        self.part = ClusterPart(unit, each * self._processes, resources.priority, 0, wants)
-        """The part of the cluster that a study begins with."""
         if not self.gpus:
             del self.takes["GPU"]
         if not isinstance(resources.workers, int) and not self.has_autoscaler:
@@ -142,20 +130,3 @@ class SlotNeeds:
         raise UserError(
             f"{where} the {self} that a worker takes", f"lower {keys} in the study file"
         )
-
-
-def has_autoscaler() -> bool:
-    """True if something starts nodes where the cluster lacks resources.
-
-    Ray has no public call that says this, so the head is asked as `ray status` asks it. KubeRay's
-    autoscaler has seen a version of the cluster's state; that of `ray up` leaves a report."""
-    client = GcsClient(address=ray.get_runtime_context().gcs_address)
-    reply = GetClusterStatusReply()
-    reply.ParseFromString(client.get_cluster_status(timeout_s=10))
-    if reply.autoscaling_state.last_seen_cluster_resource_state_version:
-        return True
-    status = _internal_kv_get(_STATUS_OF_OLDER)
-    if status is None:
-        return False
-    report = json.loads(status).get("autoscaler_report") or {}
-    return any(not kind.startswith(_NOT_MANAGED) for kind in report.get("active_nodes", ()))

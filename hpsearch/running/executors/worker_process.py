@@ -2,7 +2,7 @@
 it.
 
 Processes that are left when an attempt ends are ended by its worker, which has adopted any that
-lost their parents. If the worker is killed, a guardian outside of it kills the group that it leads,
+lost their parents. If the worker is killed, a watcher outside of it kills the group that it leads,
 and the programs in whose environment it is named.
 """
 
@@ -16,8 +16,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from hpsearch.running.executors.cluster import callers_folder
-from hpsearch.running.executors.cluster.guardian import guard
-from trials.tasks.command.keeper import CHILD_SUBREAPER, descendants, prctl, send
+from trials.running.watcher import adopt, descendants, end_left, parent_of, watch
 from trials.tasks.function import process as training
 
 MARK = "HPSEARCH_WORKER"  # the environment variable that marks what a worker has started
@@ -40,9 +39,9 @@ def let_children_die_with_us() -> None:
         return
     if os.getpgid(0) != os.getpid():
         os.setpgid(0, 0)
-    name, _, value = guard(MARK, group=True).partition("=")
+    name, _, value = watch(MARK, group=True).partition("=")
     os.environ[name] = value
-    prctl(CHILD_SUBREAPER, 1)
+    adopt()
 
 
 def started() -> frozenset[int]:
@@ -63,16 +62,8 @@ def _serves(process: int) -> bool:
         return True
     command = _command_of(process)
     if _FORKSERVER in command:
-        return _parent_of(process) in {os.getpid(), *trains}
+        return parent_of(process) in {os.getpid(), *trains}
     return any(word in command for word in _SERVANTS)
-
-
-def _parent_of(process: int) -> int:
-    try:
-        stat = Path(f"/proc/{process}/stat").read_bytes()
-    except OSError:
-        return 0
-    return int(stat.rpartition(b")")[2].split()[1])
 
 
 def _command_of(process: int) -> bytes:
@@ -99,12 +90,7 @@ def end_those_left(before: frozenset[int] | None) -> str | None:
     programs = [Path(os.fsdecode(_command_of(each).split(b"\0")[0])).name for each in sorted(left)]
     if not programs:
         return None
-    give_up = time.monotonic() + KILL_S
-    while left and time.monotonic() < give_up:
-        for process in left:
-            send(process, signal.SIGKILL)
-        time.sleep(_LOOK_S)
-        left = started() - before
+    end_left(lambda: started() - before, limit_s=KILL_S)
     return f"its training left processes behind, which were ended: {', '.join(programs[:_SHOWN])}"
 
 

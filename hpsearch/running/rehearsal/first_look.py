@@ -11,7 +11,7 @@ from trials.checkpoints.disk import drafts
 from trials.contract import ProgramFailed, Unit
 from trials.descriptions.command_line import FOLDER, SEED, CommandLine
 from trials.descriptions.report_pattern import RESOURCE
-from trials.tasks.command.program import Program, Source, own_environment
+from trials.tasks.command.program import LineReader, Program, own_environment
 from trials.tasks.command.report_stream import JsonLines
 
 LIMIT_S = 20.0
@@ -57,7 +57,7 @@ def _printed(
     if not words or shutil.which(words[0]) is None:
         return []
     lines: list[bytes] = []
-    rests: dict[Source, bytes] = {"stdout": b"", "stderr": b""}
+    readers = {"stdout": LineReader(), "stderr": LineReader()}
     give_up, look_again = time.monotonic() + LIMIT_S, 0.0
     try:
         program = Program(words, folder, own_environment())
@@ -66,14 +66,13 @@ def _printed(
     try:
         while not program.over and time.monotonic() < give_up:
             for source, piece in program.read(0.2):
-                *whole, rests[source] = (rests[source] + piece).split(b"\n")
-                lines += whole
+                lines += readers[source].lines(piece)
             if time.monotonic() > look_again:
-                if is_enough([*lines, *rests.values()]):
+                if is_enough([*lines, *(reader.rest for reader in readers.values())]):
                     break
                 look_again = time.monotonic() + 1.0
     except ProgramFailed:
         return []
     finally:
         program.close()
-    return [*lines, *rests.values()]
+    return [*lines, *(reader.rest for reader in readers.values())]

@@ -24,6 +24,7 @@ use-min-nodes verbose=v version=V wait=W
 """
 """The options without a value, or with one only behind ``=``."""
 _REFUSED = {
+    "address": "send it to a Ray cluster with: ray job submit (docs/cluster.md)",
     "clusters": "name the cluster for all commands of SLURM: export SLURM_CLUSTERS=NAME",
     "help": "see: hpsearch submit --help, and sbatch --help",
     "test-only": "--dry-run prints the script and the calls of sbatch",

@@ -12,7 +12,9 @@ count trials (`without_repeats`).
 """
 
 import copy
-from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+import warnings
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any, cast
 
 import optuna
@@ -33,37 +35,24 @@ attributes."""
 OVER, WITHIN = 1.0, -1.0  # values of that constraint
 
 
-class SamplerView(optuna.Study):
+def sampler_view(
+    name: str, storage: BaseStorage, sampler: BaseSampler, limits: Iterable[str] | None
+) -> optuna.Study:
     """A study for one proposal, as it is when it is first read. The limits are the metrics that the
     study limits, for a sampler that takes constraints; None for any other."""
+    directions = storage.get_study_directions(storage.get_study_id_from_name(name))
+    unknown = None if limits is None else {CONSTRAINT + metric: 0.0 for metric in limits}
 
-    def __init__(
-        self, name: str, storage: BaseStorage, sampler: BaseSampler, limits: Iterable[str] | None
-    ) -> None:
-        super().__init__(name, underway(storage), sampler=sampler, pruner=NopPruner())
-        self._limits = None if limits is None else tuple(limits)
-        self._shown: list[FrozenTrial] | None = None
-
-    def _get_trials(
-        self,
-        deepcopy: bool = True,
-        states: Container[TrialState] | None = None,
-        use_cache: bool = False,
-    ) -> list[FrozenTrial]:
-        if self._shown is None:
-            self._shown = self._read()
-        return _selected(self._shown, deepcopy, states)
-
-    def _read(self) -> list[FrozenTrial]:
-        trials = self._storage.get_all_trials(self._study_id, deepcopy=False)
-        if self._is_multi_objective():
+    def show(trials: list[FrozenTrial]) -> Iterable[FrozenTrial]:
+        if len(directions) > 1:
             trials = list(map(_without_curve, trials))
-        limits = self._limits
-        if limits is None or not any(map(_has_failed, trials)):
+        if unknown is None or not any(map(_has_failed, trials)):
             return trials
-        worst = _worst(trials, self.directions)
-        unknown = dict.fromkeys([CONSTRAINT + metric for metric in limits], 0.0)
+        worst = _worst(trials, directions)
         return [_with_failure(trial, worst, unknown) for trial in trials]
+
+    shown = cast(BaseStorage, _Shown(underway(storage), show))
+    return optuna.Study(name, shown, sampler=sampler, pruner=NopPruner())
 
 
 class _Shown:
@@ -72,6 +61,7 @@ class _Shown:
     ) -> None:
         self._storage = storage
         self._show = show
+        self._read: list[FrozenTrial] | None = None
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._storage, name)
@@ -79,11 +69,26 @@ class _Shown:
     def get_all_trials(
         self, study_id: int, deepcopy: bool = True, states: Container[TrialState] | None = None
     ) -> list[FrozenTrial]:
-        """As Optuna's own."""
-        trials = self._storage.get_all_trials(study_id, deepcopy=False)
-        return _selected(self._show(trials), deepcopy, states)
+        """As Optuna's own, as the trials are when they are first read."""
+        if self._read is None:
+            self._read = list(self._show(self._storage.get_all_trials(study_id, deepcopy=False)))
+        return _selected(self._read, deepcopy, states)
 
     get_best_trial = BaseStorage.get_best_trial
+
+
+@contextmanager
+def unheard() -> Iterator[None]:
+    """Let samplers and pruners say nothing: their remarks are on classes of Optuna and on lines of
+    its code, and tell the user of a study file nothing that the study file's check has not."""
+    before = optuna.logging.get_verbosity()
+    optuna.logging.set_verbosity(optuna.logging.ERROR)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        optuna.logging.set_verbosity(before)
 
 
 def id_of(trial: Trial, storage: BaseStorage, history: History) -> int:

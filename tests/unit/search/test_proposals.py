@@ -11,6 +11,7 @@ from hpsearch.domain.lifecycle import State
 from hpsearch.domain.records import Trial
 from hpsearch.errors import UserError
 from hpsearch.search import proposals, untried
+from hpsearch.study_file import methods
 from hpsearch.study_file import space as spaces
 from hpsearch.study_file.methods import CURVE_GP, SAMPLERS
 from hpsearch.study_file.models import StudySpec
@@ -114,6 +115,18 @@ def test_a_study_that_is_taken_up_again_proposes_what_it_would_have(sampler):
     for trial in trials[:12]:
         again.add_trial(trial)
     assert proposed(spec, again).params == trials[12].params
+
+
+@pytest.mark.parametrize("kind", ["tpe", "cmaes", "nsgaii", "nsgaiii"])
+def test_a_sampler_is_told_the_parameters_that_it_would_find_in_all_trials(kind, monkeypatch):
+    """It is made for one trial alone, and would look for them anew each time."""
+    small = {"population_size": 4} if kind.startswith("nsga") else {}
+    sampler = {"kind": kind, **small}
+    spec = study_of(sampler, 16, space={"y": {**SPACE["x"]}, **SPACE, "beta": SPACE["x"]})
+    told = [trial.params for trial in trials_of(spec)]
+    monkeypatch.setattr(methods, "INTERSECTING", frozenset())
+    found = [trial.params for trial in trials_of(spec)]
+    assert told == found
 
 
 def proposed(spec: StudySpec, history: History, given: dict[str, Any] | None = None) -> Trial:

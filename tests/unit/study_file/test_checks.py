@@ -24,6 +24,7 @@ def changed(*replacements: tuple[str, str]) -> str:
 MISTAKES = {
     "unknown key": ("seed: 7", "sed: 7", "study.yaml:2: sed: unknown key; did you mean seed?"),
     "unknown nested key": ("trials: 40", "trails: 40", "study.yaml:21: budget.trails: unknown key; did you mean trials?"),
+    "a key that is gone": ("workers: auto", "workers: 2, priority: 2", "resources.priority: unknown key; to share a cluster, give each study a number of workers"),
     "unknown key of a parameter": ("high: 4}", "hihg: 4}", "study.yaml:18: space.freeze_layers.hihg: unknown key; did you mean high?"),
     "missing key": ("objective: {metric: accuracy, ", "objective: {", "study.yaml:19: objective.metric: is missing; add"),
     "number as text": ("low: 1.0e-5", "low: 1e-5", "study.yaml:14: space.learning_rate.low: must be a number, not '1e-5' (YAML reads 1e-5 as text; write 1.0e-5)"),

@@ -12,16 +12,33 @@ from pathlib import Path
 from typing import Literal
 
 from trials.contract import ProgramFailed
-from trials.tasks.command import keeper, starting
+from trials.running import watcher
+from trials.tasks.command import starting
 
 CHUNK_BYTES = 1 << 16
 PATIENCE_S = 5.0
-"""The time that the keeper may take to suspend the program's processes, or to kill them."""
+"""The time that the watcher may take to suspend the program's processes, or to kill them."""
 
 Source = Literal["stdout", "stderr"]
 CLUSTERS = ("RAY_", "HPSEARCH_RAY", "HPSEARCH_WORKER")
 """The beginnings of variables with which a program would take itself for a part of the cluster, or
-end before its keeper has ended all of it."""
+end before its watcher has ended all of it."""
+
+
+class LineReader:
+    """Reads a stream that comes in pieces.
+
+    Attributes:
+        rest: What follows the last line end so far.
+    """
+
+    def __init__(self) -> None:
+        self.rest = b""
+
+    def lines(self, piece: bytes) -> list[bytes]:
+        """The lines that end in the next piece, without their ends."""
+        *lines, self.rest = (self.rest + piece).split(b"\n")
+        return lines
 
 
 class Program:
@@ -41,13 +58,13 @@ class Program:
         self._is_closed = False
         self._refusal: str | None = None
         self._suspended: list[int] | None = None
-        self._status_text = b""
+        self._events = LineReader()
         self._file = starting.file_of(words[0], folder, environment.get("PATH"))
         self._path = environment.get("PATH")
         self._status, telling = os.pipe()
-        command = [sys.executable, "-I", "-S", keeper.__file__, str(telling), *words]
+        command = [sys.executable, "-I", "-S", watcher.__file__, "program", str(telling), *words]
         try:
-            self._keeper = subprocess.Popen(  # noqa: S603 - the command that the user states
+            self._watcher = subprocess.Popen(  # noqa: S603 - the command that the user states
                 command,
                 cwd=folder,
                 env=dict(environment),
@@ -65,10 +82,10 @@ class Program:
         self._selector = selectors.DefaultSelector()
         self._open: set[int] = set()
         self._listen(self._status, None)
-        assert self._keeper.stdout is not None
-        assert self._keeper.stderr is not None
-        self._listen(self._keeper.stdout.fileno(), "stdout")
-        self._listen(self._keeper.stderr.fileno(), "stderr")
+        assert self._watcher.stdout is not None
+        assert self._watcher.stderr is not None
+        self._listen(self._watcher.stdout.fileno(), "stdout")
+        self._listen(self._watcher.stderr.fileno(), "stderr")
 
     def _listen(self, handle: int, source: Source | None) -> None:
         os.set_blocking(handle, False)
@@ -117,7 +134,7 @@ class Program:
             return b""
         if not content:
             self._stop_listening(handle)
-            if handle == self._status and not self.clear:  # somebody has killed the keeper
+            if handle == self._status and not self.clear:  # somebody has killed the watcher
                 self.clear = True
                 if self.code is None:
                     self.code = -signal.SIGKILL
@@ -128,8 +145,7 @@ class Program:
         self._open.discard(handle)
 
     def _take_in(self, content: bytes) -> None:
-        *lines, self._status_text = (self._status_text + content).split(b"\n")
-        for line in lines:
+        for line in self._events.lines(content):
             word, _, rest = line.decode(errors="replace").partition(" ")
             match word:
                 case "refused":
@@ -144,7 +160,7 @@ class Program:
     def suspend(self) -> list[tuple[Source, bytes]]:
         """Suspend all of its processes, and return its output until then."""
         self._suspended = None
-        self._ask(keeper.SUSPEND)
+        self._ask(watcher.SUSPEND)
         pieces = []
         give_up = time.monotonic() + PATIENCE_S
         while self._suspended is None and not self.over and time.monotonic() < give_up:
@@ -155,20 +171,20 @@ class Program:
 
     def resume(self) -> None:
         """Let suspended processes continue."""
-        self._ask(keeper.RESUME)
+        self._ask(watcher.RESUME)
 
     def terminate(self) -> None:
         """Send SIGTERM to its process group."""
-        self._ask(keeper.TERMINATE)
+        self._ask(watcher.TERMINATE)
 
     def kill(self) -> None:
         """Kill all of its processes."""
-        self._ask(keeper.KILL)
+        self._ask(watcher.KILL)
 
     def _ask(self, letter: bytes) -> None:
-        assert self._keeper.stdin is not None
+        assert self._watcher.stdin is not None
         with suppress(BrokenPipeError):  # it has ended
-            os.write(self._keeper.stdin.fileno(), letter)
+            os.write(self._watcher.stdin.fileno(), letter)
 
     def writes_in(self, folder: Path) -> list[Path]:
         """The files of a folder that the suspended processes have open for writing.
@@ -196,10 +212,10 @@ class Program:
         self._is_closed = True
         self._selector.close()
         os.close(self._status)
-        for stream in (self._keeper.stdin, self._keeper.stdout, self._keeper.stderr):
+        for stream in (self._watcher.stdin, self._watcher.stdout, self._watcher.stderr):
             assert stream is not None
             stream.close()
-        self._keeper.wait()
+        self._watcher.wait()
         return True
 
 

@@ -20,7 +20,7 @@ from trials.descriptions.cells import PrintedNumbers, number_in
 from trials.descriptions.report_pattern import LIMIT_S, RESOURCE, ReportPattern, visible
 from trials.running.reported import metric_name, number_of, resource_of
 from trials.tasks.command.output import Output
-from trials.tasks.command.program import Source
+from trials.tasks.command.program import LineReader, Source
 
 LONGEST_LINE = 1 << 20
 """Bytes. A longer line is not a report, and goes to the log in pieces."""
@@ -58,7 +58,7 @@ class ReportStream:
         """The state of the file when it was last read."""
         self._is_table = not patterns and file is not None and file.suffix == ".csv"
         self._reader = self._new_reader()
-        self._rests: dict[Source, bytes] = {"stdout": b"", "stderr": b""}
+        self._printing: dict[Source, LineReader] = {"stdout": LineReader(), "stderr": LineReader()}
         self._searched: dict[Source, int] = {"stdout": 0, "stderr": 0}
         """Bytes of the rests in which reports were searched: a bar is drawn again in one line."""
 
@@ -71,21 +71,20 @@ class ReportStream:
         """The reports that are complete with pieces of output, and those of a changed file. Raises
         ProgramFailed if a report cannot be right, or the file cannot be read."""
         for source, piece in pieces:
-            *lines, rest = (self._rests[source] + piece).split(b"\n")
-            for line in lines:
+            reader = self._printing[source]
+            for line in reader.lines(piece):
                 yield from self._printed(line + b"\n", source)
-            self._rests[source] = rest
-            yield from self._drawn(rest, source)
-            if len(rest) > LONGEST_LINE:
-                yield from self._printed(rest, source)
-                self._rests[source] = b""
+            yield from self._drawn(reader.rest, source)
+            if len(reader.rest) > LONGEST_LINE:
+                yield from self._printed(reader.rest, source)
+                reader.rest = b""
         yield from self._in_file(ended=False)
 
     def last_reports(self) -> Iterator[ReportLine]:
         """The reports in last lines, which have no line end."""
-        for source, rest in self._rests.items():
-            if rest:
-                yield from self._printed(rest, source)
+        for source, reader in self._printing.items():
+            if reader.rest:
+                yield from self._printed(reader.rest, source)
         if isinstance(self._reader, PatternLines):
             yield from self._reader.held()
         yield from self._in_file(ended=True)

@@ -11,6 +11,7 @@ import json
 import logging
 import math
 import os
+import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -18,6 +19,7 @@ from concurrent.futures import Future
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from typing import Any, TypeVar
 
 from hpsearch.errors import Unreachable
@@ -30,22 +32,16 @@ os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
 os.environ.setdefault("RAY_worker_niceness", "0")
 
 import ray
-from ray._common.utils import get_default_ray_temp_dir
-from ray._private import services
-from ray._private import utils as ray_utils
-from ray._private.state import state
 from ray.exceptions import RayError
-from ray.job_config import JobConfig
 from ray.util.placement_group import PlacementGroup, placement_group_table
 
 from hpsearch.errors import ClusterLost, HpsearchError, Unusable
-from hpsearch.running.executors.cluster import callers_folder
+from hpsearch.running.executors.cluster import callers_folder, ray_private
 from hpsearch.running.executors.cluster.address import refuse_unreachable
-from hpsearch.running.executors.cluster.guardian import PAUSE_S, end_all, guard
 from hpsearch.running.executors.cluster.ray_thread import RayThread
 from hpsearch.study_file.models import Resources
 from trials.foreign import line_of, text_of
-from trials.running import interruption
+from trials.running import interruption, watcher
 
 ASK_S = 1.0  # how often the head is asked which nodes there are
 
@@ -84,7 +80,7 @@ def cluster(address: str | None, resources: Resources) -> Iterator[RayThread]:
     mark = None
     try:
         if address is None:
-            mark = guard("HPSEARCH_RAY", group=False) if hasattr(os, "pidfd_open") else None
+            mark = watcher.watch("HPSEARCH_RAY", group=False) if hasattr(os, "pidfd_open") else None
             _begin(thread, partial(_make_local, resources, mark))
         else:
             refuse_unreachable(address)
@@ -114,15 +110,14 @@ def _make_local(resources: Resources, mark: str | None) -> None:
         cpus = max(cpus, math.ceil(resources.workers * resources.processes * resources.cpu))
     start = partial(ray.init, address="local", num_cpus=cpus, include_dashboard=False, **_quietly())
     try:
-        with _without_secrets(), _marked(mark), _apart(), callers_folder.left_out():
+        with _without_secrets(), _marked(mark), ray_private.apart(), callers_folder.left_out():
             try:
                 start()
             except Exception as error:
                 if SLOW_START not in text_of(error):
                     raise
                 # Ray waits for half a minute, and its files are in memory now.
-                if mark is not None:
-                    end_all(mark, os.getsid(0))
+                _end_marked(mark, limit_s=0.0)
                 start()
     except Exception as error:  # each part of Ray has errors of its own
         raise _failed_start(error) from error
@@ -131,7 +126,7 @@ def _make_local(resources: Resources, mark: str | None) -> None:
 def _failed_start(error: Exception) -> HpsearchError:
     """The error that says why Ray has not started on this machine, and if it may another time."""
     what = f"Ray does not start here: {line_of(error)}"
-    folder = get_default_ray_temp_dir()
+    folder = Path(os.environ.get("RAY_TMPDIR") or tempfile.gettempdir(), "ray")
     if TOO_LONG in text_of(error):
         hint = f"{folder} is too long a path for sockets: set TMPDIR to a short one, as /tmp is"
         return Unusable(what, hint)
@@ -139,19 +134,6 @@ def _failed_start(error: Exception) -> HpsearchError:
         hint = "HOME and TMPDIR must be folders that you may write to"
         return Unusable(what, hint)
     return Unreachable(what, f"try again; its logs are in {folder}/session_latest/logs")
-
-
-@contextmanager
-def _apart() -> Iterator[None]:
-    """Start processes of Ray in groups of their own meanwhile: a signal for the group of this
-    process, as of a terminal that is closed or of `timeout`, would end them before trials have
-    saved."""
-    start = services.ConsolePopen
-    services.ConsolePopen = partial(start, process_group=0)
-    try:
-        yield
-    finally:
-        services.ConsolePopen = start
 
 
 @contextmanager
@@ -180,27 +162,15 @@ def _join(address: str) -> None:
         raise Unreachable(f"no Ray cluster answers at {address}: {line_of(error)}", hint) from error
 
 
-class _WithoutFolders(JobConfig):  # type: ignore[misc] # Ray's has no types
-    """The configuration of a job whose workers import what is installed. Ray would let them look in
-    the driver's folders before."""
-
-    def _serialize(self) -> bytes:
-        self._py_driver_sys_path.clear()
-        self._cached_pb = None
-        serialized: bytes = super()._serialize()
-        return serialized
-
-
 def _quietly() -> dict[str, Any]:
     quiet = {"log_to_driver": False, "logging_level": logging.ERROR}
-    return {**quiet, "namespace": "hpsearch", "job_config": _WithoutFolders()}
+    return {**quiet, "namespace": "hpsearch", "job_config": ray_private.WithoutFolders()}
 
 
 @contextmanager
 def _without_secrets() -> Iterator[None]:
     """Keep access to the database from processes that start meanwhile, also where Ray runs this one
-    as a job, and the command line from Ray, which would show it as that of the job: `--storage` and
-    `--notify` may have passwords."""
+    as a job."""
     secrets = (*_SECRETS, JOB_CONFIG)
     kept = {name: os.environ.pop(name) for name in secrets if name in os.environ}
     if JOB_CONFIG in kept:
@@ -208,12 +178,10 @@ def _without_secrets() -> Iterator[None]:
         for name in _SECRETS:
             config["runtime_env"].get("env_vars", {}).pop(name, None)
         os.environ[JOB_CONFIG] = json.dumps(config)
-    command_line = ray_utils.get_entrypoint_name
-    ray_utils.get_entrypoint_name = lambda: "hpsearch"
     try:
-        yield
+        with ray_private.unnamed():
+            yield
     finally:
-        ray_utils.get_entrypoint_name = command_line
         os.environ.update(kept)
 
 
@@ -225,9 +193,12 @@ def _leave(thread: RayThread, mark: str | None) -> None:
         atexit.unregister(ray.shutdown)  # it would hang there, too
     finally:
         thread.close()
-        give_up = time.monotonic() + GOODBYE_S
-        while mark is not None and end_all(mark, os.getsid(0)) and time.monotonic() < give_up:
-            time.sleep(PAUSE_S)
+        _end_marked(mark, GOODBYE_S)
+
+
+def _end_marked(mark: str | None, limit_s: float) -> None:
+    if mark is not None:
+        watcher.end_left(partial(watcher.marked, mark, os.getsid(0)), limit_s=limit_s)
 
 
 @dataclass(frozen=True, slots=True)
@@ -254,8 +225,6 @@ class HeadNode:
         """The names of the placement groups that have their place on a node."""
         self.avoided: dict[str, float] = {}
         """Until when each node is set aside, by its id and the monotonic clock."""
-        self.exchange: Callable[[], None] = lambda: None
-        """Called whenever the head is asked, for what else is asked of it."""
         self.nodes = _ask()
         self._answered = self._checked = time.monotonic()
         self._has_warned = False
@@ -270,7 +239,6 @@ class HeadNode:
                 groups = list(self.awaited.items())
                 placed = frozenset(name for name, group in groups if _is_placed(group))
                 nodes = _ask()
-                self.exchange()
             except RayError as error:
                 log.debug("the head of the cluster does not answer: %s", error)
             else:
@@ -360,10 +328,7 @@ class HeadNode:
 
 
 def _ask() -> dict[str, Node]:
-    """The nodes by their ids. Ray has no public call for free resources by node, and for nodes that
-    are being drained only with its dashboard."""
-    draining = state.get_draining_nodes()
-    free = state.available_resources_per_node()
+    draining, free = ray_private.draining(), ray_private.free_by_node()
     nodes = {}
     for row in ray.nodes():
         name = row["NodeID"]

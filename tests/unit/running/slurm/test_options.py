@@ -58,6 +58,7 @@ def test_options_are_read_as_sbatch_reads_them(
         (["-N"], "-N needs a value"),
         (["--arr"], "--arr needs a value"),
         (["--ex", "n1"], "--ex may be each of --exclude, --exclusive, --export"),
+        (["--address", "http://head:8265"], "not submitted with --address"),
         (["--wra=sleep"], "not submitted with --wrap"),
         (["-W"], "not submitted with --wait"),
         (["-h"], "not submitted with --help"),

@@ -76,7 +76,7 @@ def parent_of(process: int) -> int:
 
 
 @LINUX
-@pytest.mark.parametrize("victims", ["worker", "worker's child", "keeper", "keeper and worker"])
+@pytest.mark.parametrize("victims", ["worker", "worker's child", "watcher", "watcher and worker"])
 def test_all_descendants_die_with_their_worker(python, tmp_path, victims):
     """Ray kills the children of a worker that it ends."""
     program = python(FAMILY + "while True: signal.pause()\n")
@@ -85,18 +85,18 @@ def test_all_descendants_die_with_their_worker(python, tmp_path, victims):
         assert worker.stdout is not None
         assert worker.stdout.readline() == b"reported\n"
         processes = processes_in(tmp_path)
-        keeper = parent_of(processes[0])
-        child = parent_of(keeper)
+        watcher = parent_of(processes[0])
+        child = parent_of(watcher)
         assert parent_of(child) == worker.pid
         killed = {
             "worker": [worker.pid],
             "worker's child": [child, worker.pid],
-            "keeper": [keeper],
-            "keeper and worker": [keeper, worker.pid],
+            "watcher": [watcher],
+            "watcher and worker": [watcher, worker.pid],
         }
         for process in killed[victims]:
             os.kill(process, signal.SIGKILL)
-        wait_until(lambda: all(map(is_gone, [*processes, keeper, child])))
+        wait_until(lambda: all(map(is_gone, [*processes, watcher, child])))
         worker.kill()
 
 

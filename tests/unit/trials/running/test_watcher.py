@@ -7,14 +7,14 @@ import sys
 
 import pytest
 
-from hpsearch.running.executors.cluster.guardian import end_all, guard
 from support.patience import wait_until
+from trials.running.watcher import end_left, marked, watch
 
 GUARDED = """
 import os, subprocess, sys, time
-from hpsearch.running.executors.cluster.guardian import guard
+from trials.running.watcher import watch
 
-name, _, value = guard("GUARDED", group=False).partition("=")
+name, _, value = watch("GUARDED", group=False).partition("=")
 os.environ[name] = value
 away = subprocess.Popen(["sleep", "1000"], start_new_session=True)
 inner = "import subprocess; print(subprocess.Popen(['sleep', '1000'], stdout=2).pid, flush=True)"
@@ -57,9 +57,16 @@ def test_marked_processes_end_with_it_and_others_stay(end):
 
 
 def test_what_has_a_mark_can_be_ended_before():
-    mark = guard("GUARDED", group=False)
+    mark = watch("GUARDED", group=False)
     name, _, value = mark.partition("=")
     with subprocess.Popen(["sleep", "1000"], env={**os.environ, name: value}) as child:
-        wait_until(lambda: end_all(mark, os.getpgid(0)))
+        wait_until(lambda: list(marked(mark, os.getsid(0))) == [child.pid])
+        assert end_left(lambda: marked(mark, os.getsid(0)))
         assert child.wait() == -signal.SIGKILL
-    assert not end_all(mark, os.getpgid(0))
+    assert not list(marked(mark, os.getsid(0)))
+
+
+def test_what_cannot_be_ended_is_left_after_a_while():
+    with subprocess.Popen(["sleep", "1000"]) as child:
+        assert not end_left(lambda: [child.pid], limit_s=0.0)  # it is found again and again
+        assert child.wait() == -signal.SIGKILL
