@@ -175,14 +175,21 @@ class _Meanings(Reader):
 
     def leaf(self, part: Part) -> _Operand:
         name = part.name
-        if name is None or name in self._settings:
-            value = part.value if name is None else self._settings[name]
-            return _Operand(part, lambda _params: value, (value,), _kinds_of((value,)))
+        if name is None:
+            return _Operand(
+                part, lambda _params: part.value, (part.value,), _kinds_of((part.value,))
+            )
+        fixed = self._settings.get(name)
+        is_fixed = name in self._settings
+
+        def value(params: Mapping[str, Any]) -> Any:
+            return fixed if is_fixed else params.get(name)
+
         if self._known is None:
-            return _Operand(part, lambda params: params.get(name), None, frozenset(_KINDS.values()))
+            return _Operand(part, value, None, frozenset(_KINDS.values()))
         if name in self._known:
             values = self._known[name]
-            return _Operand(part, lambda params: params.get(name), values, _kinds_of(values))
+            return _Operand(part, value, values, _kinds_of(values))
         hint = nearest(name, self._known)
         if set(name) & set("-/"):
             hint = "put blanks around - and / to calculate"

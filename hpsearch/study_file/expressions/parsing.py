@@ -84,10 +84,7 @@ _OPERATOR = re.compile(
 )
 _KEY = re.compile(rf"\s*(?P<leaf>{_NAME})(?:\s+(asc|(?P<desc>desc)){_END})?\s*", re.IGNORECASE)
 _WORD = re.compile(rf"{_LEAF}|\w+|[-+*/%=<>!,()]|\Z", re.IGNORECASE)
-_HINTS = {
-    "a comparison": "such as: = true, < 0.1, between 1 and 2, in (1, 2), like 'ad%', is null",
-    "a value": "write: is null, or: is not null",
-}
+_TESTS = ("compare", "null", "like", "between")
 _NOTHING = ("null", "nan", "none")
 _PYTHON = {"=": "==", "<>": "!=", "is null": "is None", "is not null": "is not None"}
 _NEGATED: dict[type, ast.cmpop] = {ast.NotEq: ast.Eq(), ast.NotIn: ast.In(), ast.IsNot: ast.Is()}
@@ -121,12 +118,15 @@ def unexpected(text: str, at: int, wanted: str) -> ExpressionError:
     if found is None:
         hint = "write: and, or" if text[at] in "&|" else None
         return ExpressionError(f"{text[at]!r} means nothing here", text, at, hint)
-    word, hint = found[0], _HINTS.get(wanted)
-    is_name = re.fullmatch(_NAME, word, re.IGNORECASE) is not None
-    if word.isalpha() and not is_name and wanted in ("a name", "a value") and word != "null":
-        hint = f"put a parameter of that name in backticks: `{word}`"
-    elif wanted == "a value" and word.lower() not in _NOTHING:
-        hint = f"put text in quotes: '{word}'" if is_name else None
+    word, hint = found[0], None
+    if wanted == "a comparison":
+        hint = "such as: = true, < 0.1, between 1 and 2, in (1, 2), like 'ad%', is null"
+    elif wanted == "a value" and word.lower() in _NOTHING:
+        hint = "write: is null, or: is not null"
+    elif wanted in ("a name", "a value") and word.isalpha():
+        is_name = re.fullmatch(_NAME, word, re.IGNORECASE)
+        in_backticks = f"put a parameter of that name in backticks: `{word}`"
+        hint = f"put text in quotes: '{word}'" if is_name else in_backticks
     shown = f"'{word}'" if word else "the end"
     return ExpressionError(f"expected {wanted}, found {shown}", text, at, hint)
 
@@ -167,9 +167,7 @@ class _Parser:
             self._write(found, kind, word)
             depth += {"(": 1, ")": -1}.get(word, 0)
             prefixes = prefixes + 1 if kind == "prefix" else 0
-            has_test = kind != "join" and (
-                has_test or kind in ("compare", "null", "like", "between")
-            )
+            has_test = kind in _TESTS or (has_test and kind != "join")
             if kind in ("compare", "calculate", "join") or word in ("+", "-"):
                 pattern, wanted = _OPERAND, "a name" if kind == "join" else "a value"
             elif kind != "prefix":

@@ -132,6 +132,7 @@ MISTAKES = {
     "cycle of expressions": ("choices: [adamw, sgd]}", "choices: [adamw, sgd], when: momentum > 0.6}", "the conditions form a cycle"),
     "requirement of an unknown name": ("objective:", "requires: [batch_size < freeze_layer]\nobjective:", "study.yaml:19: requires[0]: no parameter or fixed setting is named 'freeze_layer'; did you"),
     "requirement between text and a number": ("objective:", "requires: [batch_size < optimizer]\nobjective:", "requires[0]: 'batch_size' is a number, never text"),
+    "requirement that calculates with a text": ("objective:", "requires: [schedule * 2 < batch_size]\nobjective:", "study.yaml:19: requires[0]: 'schedule' is text, and * takes numbers"),
     "requirement of settings alone": ("objective:", "requires: [max_grad_norm < 2]\nobjective:", "requires[0]: names no parameter of the space"),
     "requirement that is not text": ("objective:", "requires: [3]\nobjective:", "requires[0]: must be text, such as"),
     "requirement that nothing keeps": ("objective:", "requires: [batch_size > 64 * max_grad_norm]\nobjective:", "requires[0]: none of 10000 random configurations keeps it; loosen it"),

@@ -227,8 +227,9 @@ divide; minute step; fixed and searched; condition on nothing; condition on a fi
 condition on itself; impossible condition; cycle of conditions; condition on an unknown name; \
 condition on itself in an expression; condition that never holds; condition that cannot be read; \
 cycle of expressions; requirement of an unknown name; requirement between text and a number; \
-requirement of settings alone; requirement that nothing keeps; requirements that exclude each \
-other; enqueued against a requirement; a metric twice; a sampler of one objective; prior outside \
+requirement that calculates \
+with a text; requirement of settings alone; requirement that nothing keeps; requirements that \
+exclude each other; enqueued against a requirement; a metric twice; a sampler of one objective; prior outside \
 the range; prior off the grid; prior that is no choice; prior that the sampler ignores; limits the \
 wrong way; reports past the end; too many reports; fractional report grid; endless search; \
 arguments that exclude each other; first rung past the end; enqueued outside; enqueued unknown; \
