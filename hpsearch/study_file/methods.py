@@ -245,7 +245,7 @@ def _unknown(what: str, kind: str, known: list[str]) -> PydanticCustomError:
 
 def _written(*kinds: str) -> Any:
     """A name, or a mapping of `kind` and arguments."""
-    named = {"properties": {"kind": {"enum": list(kinds)}}, "required": ["kind"]}
+    named: dict[str, Any] = {"properties": {"kind": {"enum": list(kinds)}}, "required": ["kind"]}
     return Literal[kinds] | Annotated[dict[str, Any], Field(json_schema_extra=named)]
 
 

@@ -229,7 +229,8 @@ condition on itself in an expression; condition that never holds; condition that
 cycle of expressions; requirement of an unknown name; requirement between text and a number; \
 requirement that calculates \
 with a text; requirement of settings alone; requirement that nothing keeps; requirements that \
-exclude each other; enqueued against a requirement; a metric twice; a sampler of one objective; prior outside \
+exclude each other; enqueued against a requirement; a metric twice; a sampler of one objective; \
+prior outside \
 the range; prior off the grid; prior that is no choice; prior that the sampler ignores; limits the \
 wrong way; reports past the end; too many reports; fractional report grid; endless search; \
 arguments that exclude each other; first rung past the end; enqueued outside; enqueued unknown; \
