@@ -42,7 +42,7 @@ from hpsearch.store.reading.standing import list_studies, study_status
 from hpsearch.store.reading.trust import StudyTrust
 from hpsearch.store.store import Store
 from hpsearch.study_file.expressions.meaning import Expression
-from hpsearch.study_file.expressions.parsing import Part, Reader, parsed
+from hpsearch.study_file.expressions.parsing import Term, Visitor, parsed
 from hpsearch.views.documents import status_document
 from hpsearch.views.result import study_result
 from hpsearch.views.terminal.status import study_facts
@@ -414,37 +414,37 @@ def holds(text: str, row: TrialRow) -> bool:
     return bool(Plainly(text, row).read(parsed(text)))
 
 
-class Plainly(Reader):
+class Plainly(Visitor):
     def __init__(self, text: str, row: TrialRow) -> None:
         super().__init__(text)
         self._row = row
 
-    def any(self, _part: Part, *tests: bool) -> bool:
+    def any(self, _part: Term, *tests: bool) -> bool:
         return True in tests
 
-    def all(self, _part: Part, *tests: bool) -> bool:
+    def all(self, _part: Term, *tests: bool) -> bool:
         return False not in tests
 
-    def opposite(self, _part: Part, test: bool) -> bool:
+    def opposite(self, _part: Term, test: bool) -> bool:
         return not test
 
-    def ordered(self, part: Part, own: Any, given: Any) -> bool:
+    def ordered(self, part: Term, own: Any, given: Any) -> bool:
         if _kind(own) != _kind(given):
             return False
         return "=" in part.written if _equal(own, given) else bool(ORDER[part.written](own, given))
 
-    def absent(self, _part: Part, own: Any) -> bool:
+    def absent(self, _part: Term, own: Any) -> bool:
         return _kind(own) is None
 
-    def among(self, _part: Part, own: Any, *values: Any) -> bool:
+    def among(self, _part: Term, own: Any, *values: Any) -> bool:
         return any(_equal(own, value) for value in values)
 
-    def like(self, _part: Part, own: Any, pattern: str) -> bool:
+    def like(self, _part: Term, own: Any, pattern: str) -> bool:
         shape = pattern.casefold().replace("\\", "\\\\")
         expression = shape.replace("%", "[\\s\\S]*").replace("_", "[\\s\\S]")
         return isinstance(own, str) and re.fullmatch(expression, own.casefold()) is not None
 
-    def leaf(self, part: Part) -> Any:
+    def leaf(self, part: Term) -> Any:
         return part.value if part.name is None else _value(part.name, self._row)
 
 

@@ -1,5 +1,5 @@
-"""From a --where or --sort expression to SQL, for SQLite and PostgreSQL. Whatever the
-user typed reaches the database as a bound parameter."""
+"""From a --where or --sort expression to SQL, for SQLite and PostgreSQL. Whatever the user typed
+reaches the database as a bound parameter."""
 
 import operator
 from bisect import bisect_right
@@ -20,8 +20,8 @@ from hpsearch.store.schema import Condition, Sql
 from hpsearch.study_file.expressions.meaning import equals_of
 from hpsearch.study_file.expressions.parsing import (
     ExpressionError,
-    Part,
-    Reader,
+    Term,
+    Visitor,
     keys_of,
     parsed,
     unexpected,
@@ -65,7 +65,7 @@ def compiled(text: str, option: Option, names: Names) -> Any:
         raise FilterError(f"{option}: {error.what}\n{error.excerpt}", error.hint) from None
 
 
-class _Compiler(Reader):
+class _Compiler(Visitor):
     """Makes SQL of an expression."""
 
     def __init__(self, text: str, names: Names) -> None:
@@ -73,19 +73,19 @@ class _Compiler(Reader):
         self._names = names
         self._operand = cache(names.operand)
 
-    def any(self, _part: Part, *tests: Condition) -> Condition:
+    def any(self, _part: Term, *tests: Condition) -> Condition:
         return _joined(sa.or_, tests)
 
-    def all(self, _part: Part, *tests: Condition) -> Condition:
+    def all(self, _part: Term, *tests: Condition) -> Condition:
         return _joined(sa.and_, tests)
 
-    def opposite(self, _part: Part, test: Condition) -> Condition:
+    def opposite(self, _part: Term, test: Condition) -> Condition:
         return sa.not_(test)
 
-    def absent(self, _part: Part, of: Part) -> Condition:
+    def absent(self, _part: Term, of: Term) -> Condition:
         return sa.not_(self._named(of).present)
 
-    def among(self, _part: Part, of: Part, *values: Part) -> Condition:
+    def among(self, _part: Term, of: Term, *values: Term) -> Condition:
         if of.name is None and len(values) == 1:
             of, values = values[0], (of,)
         ranges: defaultdict[Sql, list[tuple[Bound, Bound]]] = defaultdict(list)
@@ -99,13 +99,13 @@ class _Compiler(Reader):
         equal += [self._within_one(side, some) for side, some in ranges.items()]
         return sa.func.coalesce(_joined(sa.or_, equal), sa.false())
 
-    def like(self, _part: Part, of: Part, pattern: Part) -> Condition:
+    def like(self, _part: Term, of: Term, pattern: Term) -> Condition:
         text = self._named(of).text
         if text is None:
             raise self.wrong(pattern, f"'{of.name}' is a number, which is like no text")
         return self._names.where(text, Pattern(clean(str(pattern.value))).fits)
 
-    def ordered(self, part: Part, left: Part, right: Part) -> Condition:
+    def ordered(self, part: Term, left: Term, right: Term) -> Condition:
         sign = part.written
         if left.name is None:
             left, right, sign = right, left, sign.translate(_MIRRORED)
@@ -115,21 +115,21 @@ class _Compiler(Reader):
         bound = least if sign in ("<", ">=") else most
         return sa.func.coalesce(_ORDERS[sign](side, bound), sa.false())
 
-    def sum(self, part: Part, *_of: Part) -> Part:
+    def sum(self, part: Term, *_of: Term) -> Term:
         what = f"a name is compared with values, and '{part.written}' calculates"
         raise self.wrong(part, what, "only conditions in a study file calculate")
 
-    def leaf(self, part: Part) -> Part:
+    def leaf(self, part: Term) -> Term:
         return part
 
-    def key(self, of: Part, is_descending: bool) -> list[Sql]:
+    def key(self, of: Term, is_descending: bool) -> list[Sql]:
         """The columns that a name is sorted by."""
         operand = self._named(of)
         by = (operand.number, operand.text, operand.nested, operand.truth)
         ordered = [each.desc() if is_descending else each.asc() for each in by if each is not None]
         return [each.nulls_last() for each in ordered]
 
-    def _named(self, part: Part) -> Operand:
+    def _named(self, part: Term) -> Operand:
         if part.name is None:
             raise unexpected(self.text, part.at, "a name")
         operand = self._operand(part.name)
@@ -138,7 +138,7 @@ class _Compiler(Reader):
             raise self.wrong(part, what, nearest(part.name, self._names.known()))
         return operand
 
-    def _sides(self, of: Part, value: Part) -> tuple[Sql, Bound, Bound]:
+    def _sides(self, of: Term, value: Term) -> tuple[Sql, Bound, Bound]:
         """The operand, of the value's kind, and the least and the most that count as equal to the
         value: the same, but for numbers."""
         operand, given = self._named(of), value.value
@@ -174,7 +174,7 @@ class _Compiler(Reader):
 
         return self._names.where(side, is_within)
 
-    def _moment(self, given: str, value: Part) -> float:
+    def _moment(self, given: str, value: Term) -> float:
         try:
             return datetime.fromisoformat(given).timestamp()
         except (ValueError, OverflowError, OSError):

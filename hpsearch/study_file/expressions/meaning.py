@@ -19,7 +19,7 @@ from typing import Annotated, Any, NamedTuple, TypeAlias
 
 from pydantic import BeforeValidator, Field, GetPydanticSchema, PlainValidator, WrapValidator
 
-from hpsearch.study_file.expressions.parsing import ExpressionError, Part, Reader, parsed
+from hpsearch.study_file.expressions.parsing import ExpressionError, Term, Visitor, parsed
 from hpsearch.study_file.expressions.patterns import Pattern
 from hpsearch.study_file.types import Value, Written, is_number, same
 from hpsearch.study_file.validation import refusal, shown
@@ -97,13 +97,13 @@ class Expression:
 
 
 class _Operand(NamedTuple):
-    written: Part
+    written: Term
     of: Meaning
     values: Values
     kinds: frozenset[str]
 
 
-class _Meanings(Reader):
+class _Meanings(Visitor):
     """Makes a function of each test, and finds those that make no sense for the known values."""
 
     def __init__(
@@ -118,24 +118,24 @@ class _Meanings(Reader):
         self._known = known
         self._sought = sought
 
-    def any(self, _part: Part, *tests: Meaning) -> Meaning:
+    def any(self, _part: Term, *tests: Meaning) -> Meaning:
         return lambda params: any(holds(params) for holds in tests)
 
-    def all(self, _part: Part, *tests: Meaning) -> Meaning:
+    def all(self, _part: Term, *tests: Meaning) -> Meaning:
         return lambda params: all(holds(params) for holds in tests)
 
-    def opposite(self, _part: Part, holds: Meaning) -> Meaning:
+    def opposite(self, _part: Term, holds: Meaning) -> Meaning:
         return lambda params: not holds(params)
 
-    def absent(self, _part: Part, operand: _Operand) -> Meaning:
+    def absent(self, _part: Term, operand: _Operand) -> Meaning:
         return lambda params: operand.of(params) is None
 
-    def ordered(self, part: Part, left: _Operand, right: _Operand) -> Meaning:
+    def ordered(self, part: Term, left: _Operand, right: _Operand) -> Meaning:
         if self._common(left, right) == {_KINDS[bool]}:
             raise self.wrong(right.written, "true and false have no order", "write: == or !=")
         return lambda params: _is_ordered(part.written, left.of(params), right.of(params))
 
-    def among(self, _part: Part, left: _Operand, *others: _Operand) -> Meaning:
+    def among(self, _part: Term, left: _Operand, *others: _Operand) -> Meaning:
         for right in others:
             self._common(left, right)
             if left.values is None or right.values is None:
@@ -152,7 +152,7 @@ class _Meanings(Reader):
 
         return holds
 
-    def like(self, _part: Part, operand: _Operand, pattern: _Operand) -> Meaning:
+    def like(self, _part: Term, operand: _Operand, pattern: _Operand) -> Meaning:
         self._demand(_KINDS[str], operand, "like takes text")
         fits = Pattern(str(pattern.written.value)).fits
 
@@ -162,7 +162,7 @@ class _Meanings(Reader):
 
         return holds
 
-    def sum(self, part: Part, *operands: _Operand) -> _Operand:
+    def sum(self, part: Term, *operands: _Operand) -> _Operand:
         sign = part.written
         for each in operands:
             self._demand(_KINDS[float], each, f"{sign} takes numbers")
@@ -173,7 +173,7 @@ class _Meanings(Reader):
 
         return _Operand(written, value, None, _kinds_of(None))
 
-    def leaf(self, part: Part) -> _Operand:
+    def leaf(self, part: Term) -> _Operand:
         name = part.name
         if name is None:
             return _Operand(

@@ -31,7 +31,7 @@ class ExpressionError(ValueError):
         """Two lines: the expression, and a caret under the place."""
 
 
-class Part(NamedTuple):
+class Term(NamedTuple):
     """A part of an expression: a test, a sum, or (`leaf`) a name or a value."""
 
     rule: str
@@ -39,13 +39,13 @@ class Part(NamedTuple):
     """The place of its first character."""
     written: str
     """A leaf as it is written, and the sign of a comparison or a sum."""
-    parts: "tuple[Part, ...]" = ()
+    parts: "tuple[Term, ...]" = ()
     name: str | None = None
     """Of a leaf: the name, or None if it is a value."""
     value: float | int | str | bool | None = None
 
     @property
-    def leaves(self) -> "Iterator[Part]":
+    def leaves(self) -> "Iterator[Term]":
         """The names and values in it."""
         if self.rule == "leaf":
             yield self
@@ -53,18 +53,18 @@ class Part(NamedTuple):
             yield from part.leaves
 
 
-class Reader:
+class Visitor:
     """Makes a meaning of the parts of an expression. Its methods are named as their rules, and get
     a part and the meanings of its own parts."""
 
     def __init__(self, text: str) -> None:
         self.text = text
 
-    def read(self, part: Part) -> Any:
+    def read(self, part: Term) -> Any:
         """The meaning of a part."""
         return getattr(self, part.rule)(part, *map(self.read, part.parts))
 
-    def wrong(self, part: Part, what: str, hint: str | None = None) -> ExpressionError:
+    def wrong(self, part: Term, what: str, hint: str | None = None) -> ExpressionError:
         """The error of a part."""
         return ExpressionError(what, self.text, part.at, hint)
 
@@ -90,12 +90,12 @@ _PYTHON = {"=": "==", "<>": "!=", "is null": "is None", "is not null": "is not N
 _NEGATED: dict[type, ast.cmpop] = {ast.NotEq: ast.Eq(), ast.NotIn: ast.In(), ast.IsNot: ast.Is()}
 
 
-def parsed(text: str, most_nested: int = MOST_NESTED) -> Part:
+def parsed(text: str, most_nested: int = MOST_NESTED) -> Term:
     """An expression. Raises ExpressionError if it cannot be read, or has too many levels."""
     return _Parser(text).test(most_nested)
 
 
-def keys_of(text: str) -> Iterator[tuple[Part, bool]]:
+def keys_of(text: str) -> Iterator[tuple[Term, bool]]:
     """The names of a text such as ``value desc, lr``, and whether the largest come first. Raises
     ExpressionError if it cannot be read."""
     at = -1
@@ -134,11 +134,11 @@ def unexpected(text: str, at: int, wanted: str) -> ExpressionError:
 class _Parser:
     def __init__(self, text: str) -> None:
         self._text = text
-        self._leaves: dict[int, Part] = {}
+        self._leaves: dict[int, Term] = {}
         """By their places."""
         self._python = [" "] * 2 * len(text)
 
-    def test(self, most_nested: int) -> Part:
+    def test(self, most_nested: int) -> Term:
         """The whole as a test."""
         self._translate()
         too_deep = ExpressionError("is nested too deep", self._text, 0, "remove parentheses")
@@ -187,48 +187,48 @@ class _Parser:
     def _put(self, place: int, word: str) -> None:
         self._python[place : place + len(word)] = word
 
-    def _test(self, node: ast.expr) -> Part:
+    def _test(self, node: ast.expr) -> Term:
         at = _place(node.col_offset)
         match node:
             case ast.BoolOp(joined, parts):
                 rule = "any" if isinstance(joined, ast.Or) else "all"
-                return Part(rule, at, "", tuple(map(self._test, parts)))
+                return Term(rule, at, "", tuple(map(self._test, parts)))
             case ast.UnaryOp(ast.Not(), part):
-                return Part("opposite", at, "", (self._test(part),))
+                return Term("opposite", at, "", (self._test(part),))
             case ast.Compare(first, signs, others):
                 pairs = zip([first, *others], signs, others, strict=False)
                 tests = tuple(self._compared(*pair) for pair in pairs)
-                return tests[0] if len(tests) == 1 else Part("all", at, "", tests)
+                return tests[0] if len(tests) == 1 else Term("all", at, "", tests)
         raise unexpected(self._text, _place(node.end_col_offset), "a comparison")
 
-    def _compared(self, left: ast.expr, sign: ast.cmpop, right: ast.expr) -> Part:
+    def _compared(self, left: ast.expr, sign: ast.cmpop, right: ast.expr) -> Term:
         at = _place(left.col_offset)
         if type(sign) in _NEGATED:
-            return Part("opposite", at, "", (self._compared(left, _NEGATED[type(sign)], right),))
+            return Term("opposite", at, "", (self._compared(left, _NEGATED[type(sign)], right),))
         of = self._sum(left)
         match sign, right:
             case ast.Is(), _:
-                return Part("absent", at, "", (of,))
+                return Term("absent", at, "", (of,))
             case ast.In(), ast.Dict([ast.expr() as low], [high]):
                 ends = ((">=", low), ("<=", high))
-                tests = (Part("ordered", at, sign, (of, self._sum(end))) for sign, end in ends)
-                return Part("all", at, "", tuple(tests))
+                tests = (Term("ordered", at, sign, (of, self._sum(end))) for sign, end in ends)
+                return Term("all", at, "", tuple(tests))
             case ast.In(), ast.Set([pattern]):
-                return Part("like", at, "", (of, self._sum(pattern)))
+                return Term("like", at, "", (of, self._sum(pattern)))
             case ((ast.In() | ast.Eq()), _):
                 values = right.elts if isinstance(right, ast.Tuple) else [right]
-                return Part("among", at, "", (of, *map(self._sum, values)))
-        return Part("ordered", at, _SIGNS[type(sign)], (of, self._sum(right)))
+                return Term("among", at, "", (of, *map(self._sum, values)))
+        return Term("ordered", at, _SIGNS[type(sign)], (of, self._sum(right)))
 
-    def _sum(self, node: ast.expr) -> Part:
+    def _sum(self, node: ast.expr) -> Term:
         at = _place(node.col_offset)
         match node:
             case ast.Name():
                 return self._leaves[at]
             case ast.BinOp(left, sign, right):
-                return Part("sum", at, _SIGNS[type(sign)], (self._sum(left), self._sum(right)))
+                return Term("sum", at, _SIGNS[type(sign)], (self._sum(left), self._sum(right)))
             case ast.UnaryOp((ast.UAdd() | ast.USub()) as sign, of):
-                return Part("sum", at, _SIGNS[type(sign)], (self._sum(of),))
+                return Term("sum", at, _SIGNS[type(sign)], (self._sum(of),))
         raise unexpected(self._text, at, "a value")
 
 
@@ -254,7 +254,7 @@ def _is_out_of_place(kind: str, word: str, wanted: str, depth: int) -> bool:
     return word in (")", ",") and not depth
 
 
-def _leaf(found: re.Match[str], group: str) -> Part:
+def _leaf(found: re.Match[str], group: str) -> Term:
     written, at = found[group], found.start(group)
     quote, word = written[0], written.lower()
     value: Any
@@ -263,13 +263,13 @@ def _leaf(found: re.Match[str], group: str) -> Part:
     elif word in ("true", "false"):
         value = word == "true"
     elif re.fullmatch(_NUMBER, written, re.IGNORECASE) is None:
-        return Part("leaf", at, written, name=written.strip("`"))
+        return Term("leaf", at, written, name=written.strip("`"))
     else:
         value = number_in(written)
         if value is None:
             raise ExpressionError(f"'{written}' is not a number", found.string, at)
         value = value if -(2**63) <= value < 2**63 else float(value)
-    return Part("leaf", at, written, value=value)
+    return Term("leaf", at, written, value=value)
 
 
 def _excerpt(text: str, at: int) -> str:

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from hpsearch.study_file.expressions.parsing import ExpressionError, Part, keys_of, parsed
+from hpsearch.study_file.expressions.parsing import ExpressionError, Term, keys_of, parsed
 
 WRITTEN = """\
 value lr eval/f1 and or not in is null true false inf -inf 1 -2.5 1e-4 'text' "text" ' = == != <> \
@@ -22,7 +22,7 @@ def error_of(text: str, read: Callable[[str], object] = parsed) -> str:
     return "\n".join([error.what, error.excerpt, error.hint or ""])
 
 
-def shape(part: Part) -> str:
+def shape(part: Term) -> str:
     """An expression as its rules, a leaf as it is written."""
     if part.rule == "leaf":
         return part.written
