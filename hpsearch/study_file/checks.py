@@ -11,8 +11,8 @@ from graphlib import CycleError, TopologicalSorter
 from typing import Any
 
 from hpsearch.study_file import space as spaces
-from hpsearch.study_file.expressions.grammar import ExpressionError
 from hpsearch.study_file.expressions.meaning import Expression, Values, error_text
+from hpsearch.study_file.expressions.parsing import ExpressionError
 from hpsearch.study_file.methods import (
     CURVE_GP,
     LAID_OUT,

@@ -246,11 +246,21 @@ def _unknown(what: str, kind: str, known: list[str]) -> PydanticCustomError:
     return refusal(f"{shown(kind)} is not {what}; {nearest(kind, known)}")
 
 
+def _written(*kinds: str) -> Any:
+    """A name, or a mapping of `kind` and arguments."""
+    named: dict[str, Any] = {"properties": {"kind": {"enum": list(kinds)}}, "required": ["kind"]}
+    return Literal[kinds] | Annotated[dict[str, Any], Field(json_schema_extra=named)]
+
+
 Sampler: TypeAlias = Annotated[
-    Method, BeforeValidator(split_method), AfterValidator(_checked_sampler)
+    Method,
+    BeforeValidator(split_method, json_schema_input_type=_written(CURVE_GP, *SAMPLERS)),
+    AfterValidator(_checked_sampler),
 ]
 Pruner: TypeAlias = Annotated[
-    Method, BeforeValidator(split_method), AfterValidator(_checked_pruner)
+    Method,
+    BeforeValidator(split_method, json_schema_input_type=_written(PROMOTION, *PRUNERS)),
+    AfterValidator(_checked_pruner),
 ]
 
 _WRAPPED = Annotated[

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import BeforeValidator, Field
+from pydantic.json_schema import SkipJsonSchema
 
 from hpsearch.study_file.expressions.meaning import Requirements
 from hpsearch.study_file.methods import Method, Pruner, Sampler
@@ -276,7 +277,7 @@ class StudySpec(Model):
     requires: Requirements = ()
     """Limits between parameters that every configuration keeps, such as heads * 8 <= width."""
     objectives: tuple[Objective, ...]
-    """Under `objective` in the file: one, or a list."""
+    """A metric to minimize or maximize, or a list of several: `objective` in the file."""
     constraints: dict[str, Limit] = Field(default={})
     """The range that each metric must lie in for a configuration to be usable."""
     budget: StudyBudget = Field(examples=["{trials: 20, per_trial: {epochs: 3}}"])
@@ -293,9 +294,9 @@ class StudySpec(Model):
     """The folder for checkpoints, and how much they may take."""
     track: TrackerList = ()
     """Experiment trackers of the study, each a word or a mapping of its options."""
-    base: Path
+    base: SkipJsonSchema[Path]
     """The folder of the study file; relative paths in the file start there. Not in the file."""
-    text: str
+    text: SkipJsonSchema[str]
     """The file's text. Not in the file."""
 
     @property

@@ -1,4 +1,4 @@
-"""The base of the models of a study file: strict, and with errors in the words of a study file."""
+"""The base of the models of a study file: strict, and with hints in their errors."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any, ClassVar, Self, TypeAlias
@@ -15,33 +15,22 @@ from pydantic_core import ErrorDetails, InitErrorDetails, PydanticCustomError
 
 from trials.contract import Problem
 from trials.descriptions.yaml_source import place
-from trials.settings import as_scalar, in_full, nearest
+from trials.settings import as_scalar, nearest
 
 Mistake: TypeAlias = tuple[str, str]
 """A key, relative to the model (empty for the model as a whole), and the mistake in it."""
 
 PARAMETER_TYPES = ("float", "int", "categorical")
 
-_WANTED = {
-    "int_type": "a whole number",
-    "int_from_float": "a whole number",
-    "float_type": "a number",
-    "finite_number": "a finite number",
-    "bool_type": "true or false",
-    "string_type": "text",
-    "string_too_short": "text that is not empty",
-    "dict_type": "a mapping (key: value)",
-    "model_type": "a mapping (key: value)",
-    "model_attributes_type": "a mapping such as {{type: float, low: 0.1, high: 1.0}}",
-    "list_type": "a list",
-    "tuple_type": "a list",
-    "greater_than": "above {gt}",
-    "greater_than_equal": "at least {ge}",
-    "less_than": "below {lt}",
-    "less_than_equal": "at most {le}",
-    "literal_error": "{expected}",
+_MAPPING = "Input should be a mapping (key: value)"
+_INSTEAD = {
+    "model_type": _MAPPING,
+    "dict_type": _MAPPING,
+    "model_attributes_type": f"{_MAPPING} such as {{type: float, low: 0.1, high: 1.0}}",
+    "tuple_type": "Input should be a valid list",
+    "union_tag_not_found": "has no type; add type: float, type: int or type: categorical",
 }
-"""The wanted kind of value, by pydantic's type of error."""
+"""Texts in place of pydantic's that name what YAML does not have, by its type of error."""
 
 
 class Model(BaseModel):
@@ -138,17 +127,12 @@ def _text(details: ErrorDetails, model: type[Model] | None = None) -> str:
     if kind in ("missing", "extra_forbidden"):
         assert model is not None, "each model words its own errors"
         return _key_text(kind, str(details["loc"][-1]), model)
-    if kind == "union_tag_not_found":
-        return "has no type; add type: float, type: int or type: categorical"
     if kind == "union_tag_invalid":
         tag = details["ctx"]["tag"]
         return f"{shown(tag)} is not a type of parameter; {nearest(tag, PARAMETER_TYPES)}"
-    if kind not in _WANTED:
-        return details["msg"]
-    context = details.get("ctx", {})
-    bounds = {key: in_full(each) for key, each in context.items() if isinstance(each, int | float)}
-    wanted = _WANTED[kind].format(**{**context, **bounds})
-    return f"must be {wanted}, not {shown(value)}{_hint(kind, value)}"
+    text = _INSTEAD.get(kind, details["msg"])
+    known = text.removeprefix("Input ")
+    return text if known == text else f"{known}, not {shown(value)}{_hint(kind, value)}"
 
 
 def _key_text(kind: str, key: str, model: type[Model]) -> str:

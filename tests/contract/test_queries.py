@@ -12,7 +12,6 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from lark import Token, Transformer, v_args
 
 from hpsearch.domain.facts import DecisionKind, ErrorKind, Role
 from hpsearch.domain.history import Changes
@@ -42,8 +41,8 @@ from hpsearch.store.reading.queries import (
 from hpsearch.store.reading.standing import list_studies, study_status
 from hpsearch.store.reading.trust import StudyTrust
 from hpsearch.store.store import Store
-from hpsearch.study_file.expressions.grammar import parsed, value_of
 from hpsearch.study_file.expressions.meaning import Expression
+from hpsearch.study_file.expressions.parsing import Term, Visitor, parsed
 from hpsearch.views.documents import status_document
 from hpsearch.views.result import study_result
 from hpsearch.views.terminal.status import study_facts
@@ -108,10 +107,15 @@ def test_ranges_and_patterns_select_as_in_sql(store):
     assert numbers(store, where="opt like '%100%%' or opt like 'sg_'") == [2]
     assert numbers(store, where="between = 1 and like like 'X' and between between 0 and 1") == [4]
     assert numbers(store, where="opt is null") == [3]
+    assert numbers(store, where="0 < value <= 2e-1") == [1, 2]
+    assert numbers(store, where="3 = opt or 0.3 <= value") == [3, 4]
     for wrong, told in (
         ("number like '1%'", "'number' is a number, which is like no text"),
-        ("opt like 3", "expected a text in quotes"),
-        ("value between 1 or 2", "expected 'and'"),
+        ("opt like 3", "such as: .* like 'ad%'"),
+        ("value between 1 or 2", "such as: .* between 1 and 2"),
+        ("value * 2 < 3", "only conditions in a study file calculate"),
+        ("opt = value", "expected a value, found 'value'"),
+        ("3 < 4", "expected a name, found '4'"),
         ("value between true and false", "have no order"),
     ):
         with pytest.raises(FilterError, match=told):
@@ -215,6 +219,7 @@ def test_a_time_without_an_offset_is_the_one_that_tables_show(store, zone, monke
     [
         ("learning_rat = 1", "did you mean learning_rate?"),
         ("zzz = 1", "known are "),
+        ("state = complete", "put text in quotes: 'complete'"),
         ("state = 'completed'", "did you mean complete?"),
         ("value = 'high'", "'value' is a number"),
         ("state = 3", "'state' is text"),
@@ -406,55 +411,41 @@ ORDER = {"<": lt, "<=": le, ">": gt, ">=": ge}
 
 def holds(text: str, row: TrialRow) -> bool:
     """The meaning of a condition, in plain Python."""
-    return bool(Plainly(row).transform(parsed(text, "where")))
+    return bool(Plainly(text, row).read(parsed(text)))
 
 
-@v_args(inline=True)
-class Plainly(Transformer[Token, Any]):
-    def __init__(self, row: TrialRow) -> None:
-        super().__init__()
+class Plainly(Visitor):
+    def __init__(self, text: str, row: TrialRow) -> None:
+        super().__init__(text)
         self._row = row
 
-    def where(self, condition: bool) -> bool:
-        return condition
+    def any(self, _part: Term, *tests: bool) -> bool:
+        return True in tests
 
-    def any(self, *parts: bool) -> bool:
-        return True in parts
+    def all(self, _part: Term, *tests: bool) -> bool:
+        return False not in tests
 
-    def all(self, *parts: bool) -> bool:
-        return False not in parts
+    def opposite(self, _part: Term, test: bool) -> bool:
+        return not test
 
-    def opposite(self, _not: Token, of: bool) -> bool:
-        return not of
+    def ordered(self, part: Term, own: Any, given: Any) -> bool:
+        if _kind(own) != _kind(given):
+            return False
+        return "=" in part.written if _equal(own, given) else bool(ORDER[part.written](own, given))
 
-    def compared(self, own: Any, sign: Token, given: Any) -> bool:
-        if sign in ORDER:
-            if _kind(own) != _kind(given):
-                return False
-            return "=" in sign if _equal(own, given) else bool(ORDER[sign](own, given))
-        return self.among(own, None if sign in ("=", "==") else sign, given)
+    def absent(self, _part: Term, own: Any) -> bool:
+        return _kind(own) is None
 
-    def absent(self, own: Any, negated: Token | None) -> bool:
-        return (_kind(own) is None) == (negated is None)
+    def among(self, _part: Term, own: Any, *values: Any) -> bool:
+        return any(_equal(own, value) for value in values)
 
-    def among(self, own: Any, negated: Token | None, *values: Any) -> bool:
-        return any(_equal(own, value) for value in values) == (negated is None)
-
-    def between(self, own: Any, negated: Token | None, _: Token, low: Any, high: Any) -> bool:
-        orders = zip((Token("SIGN", ">="), Token("SIGN", "<=")), (low, high), strict=True)
-        return all(self.compared(own, *each) for each in orders) == (negated is None)
-
-    def like(self, own: Any, negated: Token | None, _: Token, pattern: Token) -> bool:
-        shape = value_of(pattern).casefold().replace("\\", "\\\\")
+    def like(self, _part: Term, own: Any, pattern: str) -> bool:
+        shape = pattern.casefold().replace("\\", "\\\\")
         expression = shape.replace("%", "[\\s\\S]*").replace("_", "[\\s\\S]")
-        is_like = isinstance(own, str) and re.fullmatch(expression, own.casefold()) is not None
-        return is_like == (negated is None)
+        return isinstance(own, str) and re.fullmatch(expression, own.casefold()) is not None
 
-    def name(self, token: Token) -> Any:
-        return _value(token.strip("`"), self._row)
-
-    def value(self, token: Token) -> Any:
-        return value_of(token)
+    def leaf(self, part: Term) -> Any:
+        return part.value if part.name is None else _value(part.name, self._row)
 
 
 def _value(name: str, row: TrialRow) -> Any:

@@ -31,7 +31,7 @@ def test_a_study_that_has_ended_goes_on_with_a_larger_budget(workplace):
         "SELECT spec LIKE '%trials: 20%', spec LIKE '%wall_clock: 1h%' FROM studies"
     ) == [(1, 1)]
     assert "20 trials of 20" in workplace.ask("status", "toy")
-    assert "must be above 0" in workplace.ask("resume", "toy", "--trials", "0", code=2)
+    assert "should be greater than 0" in workplace.ask("resume", "toy", "--trials", "0", code=2)
     assert "has already started 20 trials" in workplace.call(
         "resume", "toy", "--trials", "3", code=2
     )

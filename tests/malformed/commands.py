@@ -72,7 +72,7 @@ CASES = [
     Case("an unknown column", study, "'lrr'", "did you mean lr?", ("trials", "--where", "lrr < 1")),
     Case("another statement", study, "';' means nothing here", "^", ("trials", "--where", "lr<1; DROP TABLE trials")),
     Case("a union", study, "'UNION'", "expected 'and', 'or'", ("trials", "--where", "lr < 1 UNION SELECT 1")),
-    Case("a comment", study, "or the end, found '-'", "^", ("trials", "--where", "lr < 1 -- x")),
+    Case("a comment", study, "'-' calculates", "only conditions in a study file calculate", ("trials", "--where", "lr < 1 -- x")),
     Case("a quote never closed", study, "never closed", "^", ("trials", "--where", "state = 'x")),
     Case("a function", study, "'('", "such as:", ("trials", "--where", "load_extension('x') = 1")),
     Case("an order by nothing", study, "'nothing'", "known are", ("trials", "--sort", "nothing")),

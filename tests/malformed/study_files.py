@@ -83,8 +83,8 @@ CASES = [
     Case("kind misspelt", changed(("text_classification", "text_clasification")), "study.yaml:4: task.kind:", "did you"),
     Case("number that YAML reads as text", changed(("low: 1.0e-5", "low: 1e-5")), "study.yaml:13:", "write 1.0e-5"),
     Case("seed of 5,000 digits", changed(("7", "9" * 5000)), "study.yaml:2: seed:", "put it in quotes"),
-    Case("seed of 30 digits", changed(("7", "9" * 30)), "study.yaml:2: seed:", "must be below"),
-    Case("seed below zero", changed(("7", "-1")), "study.yaml:2: seed:", "at least 0"),
+    Case("seed of 30 digits", changed(("7", "9" * 30)), "study.yaml:2: seed:", "should be less than"),
+    Case("seed below zero", changed(("7", "-1")), "study.yaml:2: seed:", "greater than or equal to 0"),
     Case("kind that is a list", changed(("text_classification", "[a]")), "study.yaml:4: task.kind:", "known are"),
     Case("path that is a number", changed(("data/train.csv", "7")), "study.yaml:5: task.train:", "must be text"),
     Case("path of 5,000 letters", changed(("data/train.csv", "x" * 5000 + ".csv")), "study.yaml:5:", "check the path"),
@@ -100,7 +100,7 @@ CASES = [
     Case("parameter of SQL", changed(("batch_size:", "'batch size; DROP TABLE trials':")), "study.yaml:14:", "known are"),
     Case("checkpoints in no store", also("checkpoints: nosuch://bucket"), "nosuch://bucket", "give a folder"),
     Case("checkpoints that may take nothing", also("checkpoints: {max_gb: 0}"),
-         "study.yaml:19: checkpoints.max_gb:", "above 0"),
+         "study.yaml:19: checkpoints.max_gb:", "greater than 0"),
     Case("checkpoints with a misspelt limit", also("checkpoints: {max_gbs: 3}"),
          "study.yaml:19: checkpoints.max_gbs:", "did you mean max_gb?")
 ]

@@ -2,8 +2,7 @@
 
 - `queries`: studies and trials; `best`: objectives, and the best trials; `frames`: for pandas
 - `attempts`: where and how trials were trained, their logs, and the time for which slots waited
-- `conditions`: `--where` and `--sort` as SQL; `names`: the names that they may hold; `patterns`:
-  those of `like`
+- `conditions`: `--where` and `--sort` as SQL; `names`: the names that they may hold
 - `standing`: studies as `ls` and `status` show them; `history_frames`: all of a study for its
   report; `trust`: how far its rungs can be trusted;
   `own_ends`: trials that ended before the budget, or went beyond it

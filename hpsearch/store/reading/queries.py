@@ -7,7 +7,7 @@ import enum
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from itertools import islice
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from sqlalchemy import Connection, Row, Select, Table, and_, func, select
 
@@ -19,6 +19,7 @@ from hpsearch.store import heartbeats
 from hpsearch.store.contents import FETCHED, not_found, records
 from hpsearch.store.leases import LIVE
 from hpsearch.store.owners import is_dead, shown
+from hpsearch.store.reading.conditions import Option, compiled
 from hpsearch.store.reading.names import SHOWN, WITH_LATEST, Names, latest
 from hpsearch.store.schema import (
     ATTEMPT,
@@ -39,10 +40,6 @@ from hpsearch.store.study_texts import budget_in, content_of, metrics_in
 from hpsearch.study_file.models import GB, StudyBudget
 from trials.contract import Finding
 from trials.descriptions.description import ASK
-
-if TYPE_CHECKING:
-    from hpsearch.store.reading.conditions import Option
-
 
 Of = TypeVar("Of", covariant=True)
 
@@ -273,8 +270,6 @@ def each_row(connection: Connection, statement: Select[Any]) -> Iterator[Row[Any
 
 def compiled_for(connection: Connection, study: StudyHead, text: str, option: Option) -> Any:
     """The SQL of a --where or --sort over the trials of a study. Raises FilterError."""
-    from hpsearch.store.reading.conditions import compiled  # lark is slow to import
-
     return compiled(text, option, Names(connection, study.id))
 
 

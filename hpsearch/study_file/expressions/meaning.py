@@ -17,11 +17,10 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Annotated, Any, NamedTuple, TypeAlias
 
-from lark import Token, Transformer, v_args
-from lark.exceptions import VisitError
 from pydantic import BeforeValidator, Field, GetPydanticSchema, PlainValidator, WrapValidator
 
-from hpsearch.study_file.expressions.grammar import ExpressionError, parsed, value_of
+from hpsearch.study_file.expressions.parsing import ExpressionError, Term, Visitor, parsed
+from hpsearch.study_file.expressions.patterns import Pattern
 from hpsearch.study_file.types import Value, Written, is_number, same
 from hpsearch.study_file.validation import refusal, shown
 from trials.descriptions.cells import nested_in
@@ -76,9 +75,8 @@ class Expression:
     @cached_property
     def names(self) -> tuple[str, ...]:
         """The parameters that it names."""
-        references = parsed(self.text, "condition").find_data("reference")
-        names = dict.fromkeys(_name_of(str(each.children[0])) for each in references)
-        return tuple(name for name in names if name not in self.settings)
+        names = dict.fromkeys(leaf.name for leaf in parsed(self.text).leaves)
+        return tuple(name for name in names if name is not None and name not in self.settings)
 
     def holds(self, params: Mapping[str, Any]) -> bool:
         """True if it holds for these parameters; others are absent."""
@@ -87,87 +85,135 @@ class Expression:
     def check(self, known: Mapping[str, Values], sought: str) -> None:
         """Raise ExpressionError for a name that is not among the known ones, all of the kind that
         is sought, or for a comparison or calculation that its values never fit."""
-        self._transformed(_Check(self.text, known, sought))
+        _Meanings(self.text, self.settings, known, sought).read(parsed(self.text))
 
     @cached_property
     def _meaning(self) -> Meaning:
-        meaning: Meaning = self._transformed(_Meanings(self.text, self.settings))
+        meaning: Meaning = _Meanings(self.text, self.settings).read(parsed(self.text))
         return meaning
-
-    def _transformed(self, transformer: Transformer[Token, Any]) -> Any:
-        try:
-            return transformer.transform(parsed(self.text, "condition"))
-        except VisitError as error:
-            raise error.orig_exc from None
-        except RecursionError:
-            raise ExpressionError("is nested too deep", self.text, 0) from None
-
-
-def _name_of(written: str) -> str:
-    return written.strip("`")
 
 
 # ---------------------------------------------------------------------------------------- meaning
 
 
-@v_args(inline=True)
-class _Meanings(Transformer[Token, Meaning]):
-    """Makes functions of the parts of an expression. The methods are named as the rules of the
-    grammar."""
+class _Operand(NamedTuple):
+    written: Term
+    of: Meaning
+    values: Values
+    kinds: frozenset[str]
 
-    def __init__(self, text: str, settings: Mapping[str, Any]) -> None:
-        super().__init__()
-        self._text = text
+
+class _Meanings(Visitor):
+    """Makes a function of each test, and finds those that make no sense for the known values."""
+
+    def __init__(
+        self,
+        text: str,
+        settings: Mapping[str, Any],
+        known: Mapping[str, Values] | None = None,
+        sought: str = "",
+    ) -> None:
+        super().__init__(text)
         self._settings = settings
+        self._known = known
+        self._sought = sought
 
-    def condition(self, part: Meaning) -> Meaning:
-        return part
+    def any(self, _part: Term, *tests: Meaning) -> Meaning:
+        return lambda params: any(holds(params) for holds in tests)
 
-    def any(self, *parts: Meaning) -> Meaning:
-        return parts[0] if len(parts) == 1 else lambda params: any(of(params) for of in parts)
+    def all(self, _part: Term, *tests: Meaning) -> Meaning:
+        return lambda params: all(holds(params) for holds in tests)
 
-    def all(self, *parts: Meaning) -> Meaning:
-        return parts[0] if len(parts) == 1 else lambda params: all(of(params) for of in parts)
+    def opposite(self, _part: Term, holds: Meaning) -> Meaning:
+        return lambda params: not holds(params)
 
-    def opposite(self, _not: Token, of: Meaning) -> Meaning:
-        return lambda params: not of(params)
+    def absent(self, _part: Term, operand: _Operand) -> Meaning:
+        return lambda params: operand.of(params) is None
 
-    def compared(self, left: Meaning, sign: Token, right: Meaning) -> Meaning:
-        if sign in _ORDERS:
-            return lambda params: _is_ordered(sign, left(params), right(params))
-        is_equal = sign in ("=", "==")
-        return lambda params: _equal(left(params), right(params)) == is_equal
+    def ordered(self, part: Term, left: _Operand, right: _Operand) -> Meaning:
+        if self._common(left, right) == {_KINDS[bool]}:
+            raise self.wrong(right.written, "true and false have no order", "write: == or !=")
+        return lambda params: _is_ordered(part.written, left.of(params), right.of(params))
 
-    def absent(self, of: Meaning, negated: Token | None) -> Meaning:
-        return lambda params: (of(params) is None) == (negated is None)
+    def among(self, _part: Term, left: _Operand, *others: _Operand) -> Meaning:
+        for right in others:
+            self._common(left, right)
+            if left.values is None or right.values is None:
+                continue
+            if not any(_equal(a, b) for a in left.values for b in right.values):
+                written = right.written.written
+                hint = nearest(written.strip("'\""), map(str, left.values))
+                what = f"'{left.written.written}' is never {written}"
+                raise self.wrong(right.written, what, hint)
 
-    def among(self, of: Meaning, negated: Token | None, *values: Meaning) -> Meaning:
-        def found(params: Mapping[str, Any]) -> bool:
-            value = of(params)
-            return any(_equal(value, each(params)) for each in values) == (negated is None)
+        def holds(params: Mapping[str, Any]) -> bool:
+            value = left.of(params)
+            return any(_equal(value, right.of(params)) for right in others)
 
-        return found
+        return holds
 
-    def calculated(self, left: Meaning, sign: Token, right: Meaning) -> Meaning:
-        return lambda params: _calculated(sign, left(params), right(params))
+    def like(self, _part: Term, operand: _Operand, pattern: _Operand) -> Meaning:
+        self._demand(_KINDS[str], operand, "like takes text")
+        fits = Pattern(str(pattern.written.value)).fits
 
-    def signed(self, sign: Token, of: Meaning) -> Meaning:
-        return lambda params: _calculated(sign, 0, of(params))
+        def holds(params: Mapping[str, Any]) -> bool:
+            value = operand.of(params)
+            return isinstance(value, str) and fits(value)
 
-    def reference(self, token: Token) -> Meaning:
-        name = _name_of(token)
-        if name in self._settings:
-            fixed = self._settings[name]
-            return lambda params: fixed
-        return lambda params: params.get(name)
+        return holds
 
-    def value(self, token: Token) -> Meaning:
-        try:
-            value = value_of(token)
-        except ValueError:
-            what = f"'{token}' is not a number"
-            raise ExpressionError(what, self._text, token.start_pos or 0) from None
-        return lambda params: value
+    def sum(self, part: Term, *operands: _Operand) -> _Operand:
+        sign = part.written
+        for each in operands:
+            self._demand(_KINDS[float], each, f"{sign} takes numbers")
+        written = operands[0].written
+
+        def value(params: Mapping[str, Any]) -> float | None:
+            return _calculated(sign, *(each.of(params) for each in operands))
+
+        return _Operand(written, value, None, _kinds_of(None))
+
+    def leaf(self, part: Term) -> _Operand:
+        name = part.name
+        if name is None:
+            return _Operand(
+                part, lambda _params: part.value, (part.value,), _kinds_of((part.value,))
+            )
+        fixed = self._settings.get(name)
+        is_fixed = name in self._settings
+
+        def value(params: Mapping[str, Any]) -> Any:
+            return fixed if is_fixed else params.get(name)
+
+        if self._known is None:
+            return _Operand(part, value, None, frozenset(_KINDS.values()))
+        if name in self._known:
+            values = self._known[name]
+            return _Operand(part, value, values, _kinds_of(values))
+        hint = nearest(name, self._known)
+        if set(name) & set("-/"):
+            hint = "put blanks around - and / to calculate"
+        elif not hint.startswith("did you mean"):
+            hint += f"; put text in quotes: '{name}'"
+        raise self.wrong(part, f"no {self._sought} is named '{name}'", hint)
+
+    def _common(self, left: _Operand, right: _Operand) -> frozenset[str]:
+        common = left.kinds & right.kinds
+        if not common:
+            kinds = f"{_listed(left.kinds)}, never {_listed(right.kinds)}"
+            raise self.wrong(right.written, f"'{left.written.written}' is {kinds}")
+        return common
+
+    def _demand(self, kind: str, operand: _Operand, what: str) -> None:
+        if kind not in operand.kinds:
+            kinds = f"'{operand.written.written}' is {_listed(operand.kinds)}, and {what}"
+            raise self.wrong(operand.written, kinds)
+
+
+def _kinds_of(values: Values) -> frozenset[str]:
+    if values is None:
+        return frozenset({_KINDS[float]})
+    return frozenset(_KINDS[type(value)] for value in values if type(value) in _KINDS)
 
 
 def _equal(a: Any, b: Any) -> bool:
@@ -197,89 +243,16 @@ def _is_ordered(sign: str, a: Any, b: Any) -> bool:
     return bool(_ORDERS[sign](a, b))
 
 
-def _calculated(sign: str, a: Any, b: Any) -> float | None:
+def _calculated(sign: str, *of: Any) -> float | None:
     """A number; None where an operand is not one, and for a division by zero."""
+    a, b = of if len(of) == 2 else (0, *of)
     if not is_number(a) or not is_number(b) or (sign in "/%" and b == 0):
         return None
     found: float = _CALCULATIONS[sign](float(a), float(b))
     return found
 
 
-# --------------------------------------------------------------------------------------- mistakes
-
-
-class _Operand(NamedTuple):
-    start: Token
-    values: Values
-
-    @property
-    def kinds(self) -> set[str]:
-        if self.values is None:
-            return {_KINDS[float]}
-        return {_KINDS[type(value)] for value in self.values if type(value) in _KINDS}
-
-
-@v_args(inline=True)
-class _Check(Transformer[Token, Any]):
-    """Finds what makes no sense in an expression that can be read."""
-
-    def __init__(self, text: str, known: Mapping[str, Values], sought: str) -> None:
-        super().__init__()
-        self._text = text
-        self._sought = sought
-        self._known = known
-
-    def reference(self, token: Token) -> _Operand:
-        name = _name_of(token)
-        if name in self._known:
-            return _Operand(token, self._known[name])
-        hint = nearest(name, self._known)
-        if set(name) & set("-/"):
-            hint = "put blanks around - and / to calculate"
-        elif not hint.startswith("did you mean"):
-            hint += f"; put text in quotes: '{name}'"
-        raise self._wrong(token, f"no {self._sought} is named '{name}'", hint)
-
-    def value(self, token: Token) -> _Operand:
-        return _Operand(token, (value_of(token),))
-
-    def calculated(self, left: _Operand, sign: Token, right: _Operand) -> _Operand:
-        self.signed(sign, left)
-        self.signed(sign, right)
-        return _Operand(left.start, None)
-
-    def signed(self, sign: Token, of: _Operand) -> _Operand:
-        if _KINDS[float] not in of.kinds:
-            what = f"'{of.start}' is {_listed(of.kinds)}, and {sign} takes numbers"
-            raise self._wrong(of.start, what)
-        return _Operand(sign, None)
-
-    def compared(self, left: _Operand, sign: Token, right: _Operand) -> None:
-        common = left.kinds & right.kinds
-        if not common:
-            kinds = f"'{left.start}' is {_listed(left.kinds)}, never {_listed(right.kinds)}"
-            raise self._wrong(right.start, kinds)
-        if sign not in _ORDERS:
-            self._check_values(left, right)
-        elif common == {_KINDS[bool]}:
-            raise self._wrong(right.start, "true and false have no order", "write: == or !=")
-
-    def among(self, of: _Operand, negated: Token | None, *values: _Operand) -> None:
-        for each in values:
-            self.compared(of, Token("SIGN", "=="), each)
-
-    def _check_values(self, left: _Operand, right: _Operand) -> None:
-        if left.values is None or right.values is None:
-            return
-        if not any(_equal(a, b) for a in left.values for b in right.values):
-            what = f"'{left.start}' is never {right.start}"
-            raise self._wrong(right.start, what, nearest(right.start.strip("'\""), left.values))
-
-    def _wrong(self, token: Token, what: str, hint: str | None = None) -> ExpressionError:
-        return ExpressionError(what, self._text, token.start_pos or 0, hint)
-
-
-def _listed(kinds: set[str]) -> str:
+def _listed(kinds: frozenset[str]) -> str:
     return " or ".join(sorted(kinds)) or "nothing"
 
 

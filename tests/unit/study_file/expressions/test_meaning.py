@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hpsearch.study_file.expressions.grammar import ExpressionError
 from hpsearch.study_file.expressions.meaning import Expression, Values
+from hpsearch.study_file.expressions.parsing import ExpressionError
 
 KNOWN: dict[str, Values] = {
     "heads": None,
