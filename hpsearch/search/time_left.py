@@ -9,6 +9,7 @@ Times are those of an average one of the present workers. Where these have other
 than attempts before them, the time that those took is converted by the paces on each type.
 """
 
+import heapq
 import math
 from collections.abc import Callable, Sequence
 from itertools import pairwise
@@ -16,27 +17,25 @@ from statistics import fmean
 
 from hpsearch.domain.facts import Role
 from hpsearch.domain.lifecycle import State
-from hpsearch.domain.paces import Paces
+from hpsearch.domain.paces import Paces, own_pace
 from hpsearch.domain.records import Trial
 from hpsearch.study_file.levels import rung_levels
-from hpsearch.study_file.methods import PROMOTION
+from hpsearch.study_file.methods import ETA, PROMOTION
 from hpsearch.study_file.models import StudySpec
 from hpsearch.study_file.types import AUTO
 
-FEWEST = 3  # the fewest trials at rest that an estimate is made from
-IN_FULL = {True: 1.25, False: 1.75}
+PRIOR = 5.0  # the trials that an expectation counts as, beside those that were seen
+LATE = 1.0
+IN_FULL = {True: 1.4, False: 1.75}
 """The trials that are trained in full, as a multiple of the root of all, where trials pause and
 where they are stopped."""
 FORETOLD = 1.5
 """A rung that lies this many times as early lets fewer by: after 0.1 of the budget 1 - 0.15."""
-UNPRUNED, PRUNED_AT = 5, 0.25
-"""The trials that a pruner of Optuna trains in full before it prunes, and the mean resource of
-others, as a share of the budget."""
-PRIOR = 5.0  # the trials that such an expectation counts as
-STARTS = 0.75
-"""The share of promotions that need another start, where trials pause: others go straight on."""
-TAIL = 0.25
-"""The share of a full training for which the other workers wait for the last one, on average."""
+UNPRUNED, PRUNED_AT, KEPT = 5, 0.15, 0.3
+"""The trials that a pruner of Optuna sees in full before it prunes, the share of the budget at
+which it then prunes, on average, and the share of trials that it lets by."""
+ENDS_EARLY = 0.8
+"""The share of the budget at which programs that end by themselves are expected to."""
 REPEATED = 0.5
 """The share of the promised repeats that takes place: the race may be decided earlier."""
 SIDE_BY_SIDE = 3
@@ -46,6 +45,8 @@ SPREAD = 2.0
 UNSEEN = {True: 1.2, False: 1.6}
 """The factor by which a whole study may take more or less than it is expected to before any trial
 has ended, where all are trained in full and where not."""
+MOST_PLAYED = 200
+"""The new trials that are played through; of more, the time for each is that of these."""
 
 
 class TimeLeft:
@@ -68,43 +69,66 @@ class TimeLeft:
         paces: Paces | None = None,
     ) -> None:
         self._spec = spec
-        self._total = self._end_of(trials)
         self._search = [trial for trial in trials if trial.role is not Role.CONFIRM]
         self._repeats = [trial for trial in trials if trial.role is Role.CONFIRM]
         self._scale = (searched or len(self._search)) / (len(self._search) or 1)
         self._devices, self._workers = devices, len(devices)
         self._paces = paces or Paces(trials)
         self._kind = spec.search.pruner.kind
-        levels = rung_levels(spec) if self._kind == PROMOTION else ()
-        self._levels = [*(level for level in levels if level < self._total), self._total]
+        self._eta = spec.search.pruner.arguments.get("eta", ETA)
         pauses = spec.search.pruner.arguments.get("pause", AUTO)
         self._pauses = self._kind == PROMOTION and pauses is not False
+        self._ends = [trial.resource for trial in trials if trial.state is State.COMPLETE]
+        running = [trial for trial in self._search if trial.state is State.RUNNING]
+        ends = [*self._ends, *(self._end_after(trial.resource) for trial in running)]
+        self._total = fmean(ends) if self._ends else self._end_after(0.0)
+        self._levels = self._levels_of(trials)
         self._pace = self._start_up_s = 0.0
 
-    def _end_of(self, trials: Sequence[Trial]) -> float:
-        """The resource at which trials end: their budget, or where their programs do."""
+    def _end_after(self, resource: float) -> float:
+        """The resource at which a trial ends that has come so far: its budget, or where programs
+        of other trials do."""
+        later = [end for end in self._ends if end > resource]
         total = self._spec.budget.per_trial.total
-        ends = [trial.resource for trial in trials if trial.state is State.COMPLETE]
-        return fmean(ends) if len(ends) >= FEWEST else total
+        if self._ends or not self._spec.task.get("ends_early", False):
+            return fmean(later) if later else total
+        return max(resource, ENDS_EARLY * total)
+
+    def _levels_of(self, trials: Sequence[Trial]) -> list[float]:
+        """The resources at which trials go on or do not, on average, the end last."""
+        if self._kind == "none":
+            return [self._total]
+        if self._kind == PROMOTION:
+            levels = rung_levels(self._spec)
+            return [*(level for level in levels if level < self._total), self._total]
+        pruned = [trial.resource for trial in trials if trial.state is State.PRUNED]
+        at = (sum(pruned) + PRIOR * PRUNED_AT * self._total) / (len(pruned) + PRIOR)
+        return [min(at, 0.9 * self._total), self._total]
 
     def seconds(self, active_s: float, now: float) -> float | None:
         """Seconds until the study ends, after so many of work; None where that is not known yet."""
         trials = self._search + self._repeats
         weight = self._weight()
-        held_s = _held_s(trials, now, weight)
-        trained = sum(trial.resource for trial in trials)
-        if not self._workers or trained <= 0 or held_s <= 0:
+        paces = [self._pace_of(trial, weight) for trial in trials]
+        known = [pace for pace in paces if pace is not None]
+        if not self._workers or not known:
             return None
+        self._pace = fmean(known)
         attempts = [attempt for trial in trials for attempt in trial.attempts]
         start_ups = [attempt.start_up_seconds for attempt in attempts]
-        known = [seconds for seconds in start_ups if seconds is not None]
-        self._start_up_s = fmean(known) if known else 0.0
-        self._pace = max(0.0, held_s - sum(known)) / trained
+        self._start_up_s = fmean([s for s in start_ups if s is not None] or [0.0])
         ends = self._limits_s(active_s, now)
         most = self._spec.budget.trials
-        if most is not None and self._resting >= min(FEWEST, most):
-            ends.append(self._search_s(most) + self._repeats_s(REPEATED))
+        if most is not None:
+            ends.append(self._search_s(most, now) + self._repeats_s(REPEATED, now))
         return min(ends, default=None)
+
+    def _pace_of(self, trial: Trial, weight: Callable[[str | None], float]) -> float | None:
+        """Seconds that an average worker trains a trial for one unit, by its ended attempts or
+        else by its reports."""
+        own = own_pace(trial)
+        device = trial.attempts[-1].device if trial.attempts else None
+        return None if own is None else own * weight(device)
 
     def between(self, seconds: float) -> tuple[float, float]:
         """The least and the most seconds that an estimate of the time left may mean."""
@@ -175,103 +199,145 @@ class TimeLeft:
     def _full_s(self) -> float:
         return self._total * self._pace + self._start_up_s
 
-    def _search_s(self, trials: int) -> float:
+    def _search_s(self, trials: int, now: float = 0.0) -> float:
         """Seconds that the rest of the search takes."""
-        workers = self._workers
-        rests_s = [self._rest_s(trial) for trial in self._search]
-        work_s = self._to_come_s(trials) + sum(rests_s)
-        if work_s <= 0:
-            return 0.0
-        others = (workers - 1) / workers
-        tail_s = TAIL * others * self._full_s
-        return max(work_s / workers, *rests_s, 0.0) + tail_s
+        begun = self._scale * sum(bool(trial.attempts) for trial in self._search)
+        new = max(0.0, trials - begun)
+        if new <= MOST_PLAYED:
+            return self._played_s(trials, math.ceil(new), now)
+        some, half = (self._played_s(trials, each, now) for each in (MOST_PLAYED, MOST_PLAYED // 2))
+        return some + (some - half) / (MOST_PLAYED / 2) * (new - MOST_PLAYED)
 
-    def _to_come_s(self, trials: int) -> float:
-        """Seconds of the stretches that no trial has begun yet, on one worker."""
-        pace, start_up_s = self._pace, self._start_up_s
-        begun = [trial.resource for trial in self._search if trial.attempts]
-        new = max(0.0, trials - len(begun) * self._scale)
-        if len(self._levels) == 1:
-            return new * start_up_s + self._unpruned_s(trials, new)
-        seconds = low = 0.0
-        again = self._starts_again()
-        for level, share in zip(self._levels, self._shares(trials), strict=True):
-            reached = len(begun) if low == 0 else sum(resource > low for resource in begun)
-            coming = max(0.0, trials * share - reached * self._scale)
-            starts = 1.0 if low == 0 else again
-            seconds += coming * ((level - low) * pace + starts * start_up_s)
-            low = level
-        return seconds
+    def _played_s(self, trials: int, new: int, now: float) -> float:
+        """Seconds until the running trials and so many new ones are done, as stretches are handed
+        out by the rule of the search: to the first that may go on at the highest level, then to a
+        new trial."""
+        levels, pace, start_s = self._levels, self._pace, self._start_up_s
+        stretches_s = [(high - low) * pace for low, high in pairwise([0.0, *levels])]
+        top = len(levels) - 1
+        arrived, gone_on, waiting = self._standing()
+        shares = self._shares(trials, arrived, gone_on, waiting)
+        spared = max(0, self._spared - (trials - new))
+        busy = [self._stretch_of(trial, now) for trial in self._search if _is_open(trial)]
+        heapq.heapify(busy)
+        free, ended_s = self._workers - len(busy), 0.0
 
-    def _unpruned_s(self, trials: int, new: float) -> float:
-        """Seconds of training so many new trials without rungs."""
-        if self._kind == "none":
-            ended = [trial.resource for trial in self._search if trial.state.terminal]
-            mean = fmean(ended) if ended else self._total
-            return new * mean * self._pace
-        in_full = max(0.0, new - max(0, trials - UNPRUNED))
-        mean = self._pruned_at() * self._total
-        return (in_full * self._total + (new - in_full) * mean) * self._pace
+        def may_go_on(at: int) -> bool:
+            share = min(shares[at], 1 / self._eta) if new and self._pauses else shares[at]
+            return gone_on[at] < share * arrived[at] - 0.5
 
-    def _pruned_at(self) -> float:
-        """The mean share of the budget that trials get under a pruner of Optuna."""
-        later = [each for each in self._search[UNPRUNED:] if each.state.terminal]
-        trained = self._scale * sum(trial.resource for trial in later) / self._total
-        return (trained + PRIOR * PRUNED_AT) / (self._scale * len(later) + PRIOR)
+        def begin(at: int, seconds: float) -> None:
+            heapq.heappush(busy, (ended_s + seconds + stretches_s[at], at))
 
-    def _starts_again(self) -> float:
-        """The starts that one promotion needs."""
-        if not self._pauses:
-            return 0.0
-        rungs = [level for level in self._levels if level < self._total]
-        begun = [trial for trial in self._search if trial.attempts]
-        promoted = self._scale * sum(trial.resource > low for trial in begun for low in rungs)
-        again = self._scale * sum(len(trial.attempts) - 1 for trial in begun)
-        return (again + PRIOR * STARTS) / (promoted + PRIOR)
+        while True:
+            while free > 0:
+                next_one = (at for at in reversed(range(top)) if waiting[at] >= 1 and may_go_on(at))
+                at = next(next_one, None)
+                if at is not None:
+                    waiting[at] -= 1
+                    gone_on[at] += 1
+                    begin(at + 1, start_s)
+                elif new:
+                    new -= 1
+                    if spared > 0:
+                        spared -= 1
+                        heapq.heappush(busy, (ended_s + start_s + self._total * pace, top))
+                    else:
+                        begin(0, start_s)
+                else:
+                    break
+                free -= 1
+            if not busy:
+                return ended_s
+            ended_s, at = heapq.heappop(busy)
+            if at == top:
+                free += 1
+                continue
+            arrived[at] += 1
+            if may_go_on(at):
+                gone_on[at] += 1
+                begin(at + 1, 0.0)
+            else:
+                waiting[at] += self._pauses
+                free += 1
 
-    def _shares(self, trials: int) -> list[float]:
-        """The share of trials that begin to train up to each level, expected and as seen."""
-        root = IN_FULL[self._pauses] * math.sqrt(trials)
-        in_full = min(1.0, root / trials)
-        resources = [trial.resource for trial in self._search]
-        expected = before = share = 1.0
-        shares = [share]
-        for level, above in pairwise(self._levels):
-            is_last = above == self._total
+    @property
+    def _spared(self) -> int:
+        """The first trials that a pruner of Optuna lets by, as it has not seen enough."""
+        if self._kind in (PROMOTION, "none"):
+            return 0
+        return self._workers * math.ceil(UNPRUNED / self._workers)
+
+    def _standing(self) -> tuple[list[float], list[float], list[float]]:
+        """By level, the trials that have arrived there, have gone on, and wait there."""
+        arrived, gone_on, waiting = ([0.0] * len(self._levels) for _ in range(3))
+        for trial in self._search:
+            below = [at for at, level in enumerate(self._levels) if level <= trial.resource]
+            if trial.state is State.PRUNED and self._kind != PROMOTION:
+                below = [0]
+            rests = trial.state.terminal and trial.state is not State.COMPLETE
+            for at in below:
+                arrived[at] += self._scale
+                is_here = at == below[-1]
+                gone_on[at] += 0.0 if is_here and not _is_open(trial) else self._scale
+                waiting[at] += self._scale * (is_here and trial.state is State.PAUSED)
+        return arrived, gone_on, waiting
+
+    def _shares(self, trials, arrived, gone_on, waiting) -> list[float]:
+        """By level, the share of trials that go on there in the end, expected and as seen."""
+        before, found = 1.0, []
+        for at, level in enumerate(self._levels[:-1]):
+            is_last = at == len(self._levels) - 2
+            in_full = min(1.0, IN_FULL[self._pauses] / math.sqrt(trials))
             early = 1 - FORETOLD * level / self._total
             expected = in_full if is_last else max(in_full, min(before, early))
-            reached = self._scale * sum(resource >= level for resource in resources)
-            went_on = self._scale * sum(resource > level for resource in resources)
-            seen = went_on + PRIOR * expected / before
-            share *= seen / (reached + PRIOR)
-            shares.append(share)
+            if self._kind != PROMOTION:
+                expected = KEPT
+            share = expected / before
+            late = LATE * max(0.0, share - 1 / self._eta) / (1 - 1 / self._eta)
+            seen = gone_on[at] + late * waiting[at]
+            found.append((seen + PRIOR * share) / (arrived[at] + PRIOR))
             before = expected
-        return shares
+        return found
 
-    def _rest_s(self, trial: Trial) -> float:
-        if trial.state not in (State.RUNNING, State.QUEUED):
-            return 0.0
-        resource = trial.resource
-        is_unjudged = trial.role in (Role.DEFAULT, Role.CONFIRM)
-        above = (level for level in self._levels if level > resource)
-        until = self._total if is_unjudged else next(above, self._total)
-        if self._kind not in (PROMOTION, "none") and trial.number >= UNPRUNED:
-            until = max(resource, (resource + self._total) / 2)
-        device = trial.attempts[-1].device if trial.attempts else None
+    def _stretch_of(self, trial: Trial, now: float) -> tuple[float, int]:
+        """Seconds until a trial that runs arrives at a level, and the index of that level."""
+        top = len(self._levels) - 1
+        is_unjudged = trial.role in (Role.DEFAULT, Role.CONFIRM) or trial.number < self._spared
+        above = (at for at, level in enumerate(self._levels) if level > trial.resource)
+        at = top if is_unjudged else next(above, top)
+        until = self._end_after(trial.resource) if at == top else self._levels[at]
+        return self._until_s(trial, until, now), at
+
+    def _until_s(self, trial: Trial, until: float, now: float) -> float:
+        latest = trial.attempts[-1] if trial.attempts and trial.attempts[-1].ended is None else None
+        device = latest.device if latest else None
         pace = self._paces.of(trial, device) or self._pace
-        return max(0.0, until - resource) * pace
+        if latest is None:
+            return self._start_up_s + max(0.0, until - trial.resource) * pace
+        start_s = latest.start_up_seconds
+        start_s = self._start_up_s if start_s is None else start_s
+        due = latest.started + start_s + (until - latest.start_resource) * pace
+        return min(max(0.0, due - now), start_s + (until - trial.resource) * pace)
 
-    def _repeats_s(self, share: float) -> float:
+    def _rest_s(self, trial: Trial, now: float) -> float:
+        return self._until_s(trial, self._total, now) if _is_open(trial) else 0.0
+
+    def _repeats_s(self, share: float, now: float = 0.0) -> float:
         """Seconds of the repeats to come, if this share of the promised ones takes place."""
         confirm = self._spec.search.confirm
         if confirm is None:
             return 0.0
         promised = confirm.top * confirm.seeds
         due = max(0, promised - len(self._repeats))
-        rests_s = [self._rest_s(trial) for trial in self._repeats]
+        rests_s = [self._rest_s(trial, now) for trial in self._repeats]
         work_s = share * due * self._full_s + sum(rests_s)
         at_once = min(self._workers, SIDE_BY_SIDE)
         return max([work_s / at_once, *rests_s])
+
+
+def _is_open(trial: Trial) -> bool:
+    return trial.state in (State.RUNNING, State.QUEUED)
 
 
 def _held_s(trials: Sequence[Trial], now: float, weight: Callable[[str | None], float]) -> float:
