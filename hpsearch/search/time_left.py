@@ -12,6 +12,7 @@ than attempts before them, the time that those took is converted by the paces on
 import heapq
 import math
 from collections.abc import Callable, Sequence
+from functools import partial
 from itertools import pairwise
 from statistics import fmean
 
@@ -19,23 +20,30 @@ from hpsearch.domain.facts import Role
 from hpsearch.domain.lifecycle import State
 from hpsearch.domain.paces import Paces, own_pace
 from hpsearch.domain.records import Trial
+from hpsearch.search.pausing import WORTH
 from hpsearch.study_file.levels import rung_levels
 from hpsearch.study_file.methods import ETA, PROMOTION
 from hpsearch.study_file.models import StudySpec
 from hpsearch.study_file.types import AUTO
 
-PRIOR = 5.0  # the trials that an expectation counts as, beside those that were seen
-LATE = 1.0
-IN_FULL = {True: 1.4, False: 1.75}
-"""The trials that are trained in full, as a multiple of the root of all, where trials pause and
-where they are stopped."""
-FORETOLD = 1.5
-"""A rung that lies this many times as early lets fewer by: after 0.1 of the budget 1 - 0.15."""
+PRIOR = 10.0  # the trials that an expectation counts as, beside those that were seen
+IN_FULL = {True: 0.42, False: 1.7}
+"""The trials that are trained in full, as a multiple of the root of all: where trials are stopped;
+and where they pause, with one worker and the last rung at the very end."""
+BESIDE = 0.3
+"""More go on where more run beside each other, as it shows later which are the best: as many as the
+workers to this power, where trials pause."""
+LOWER = 1.5
+"""Of two rungs, as many trials pass the lower one as of the share that pass the last one, to the
+power of its level as a share of the last, to this power."""
+FEWER = {True: 0.7, False: 0.85}
+"""Of so many trials at a rung, to this power, go on: the later ones must be better."""
 UNPRUNED, PRUNED_AT, KEPT = 5, 0.15, 0.3
 """The trials that a pruner of Optuna sees in full before it prunes, the share of the budget at
 which it then prunes, on average, and the share of trials that it lets by."""
-ENDS_EARLY = 0.8
-"""The share of the budget at which programs that end by themselves are expected to."""
+ENDS_AT, ENDS_SEEN = 0.8, 2.0
+"""The share of the budget at which programs that end by themselves are expected to, and the ends
+that this counts as."""
 REPEATED = 0.5
 """The share of the promised repeats that takes place: the race may be decided earlier."""
 SIDE_BY_SIDE = 3
@@ -76,23 +84,30 @@ class TimeLeft:
         self._paces = paces or Paces(trials)
         self._kind = spec.search.pruner.kind
         self._eta = spec.search.pruner.arguments.get("eta", ETA)
-        pauses = spec.search.pruner.arguments.get("pause", AUTO)
-        self._pauses = self._kind == PROMOTION and pauses is not False
         self._ends = [trial.resource for trial in trials if trial.state is State.COMPLETE]
-        running = [trial for trial in self._search if trial.state is State.RUNNING]
-        ends = [*self._ends, *(self._end_after(trial.resource) for trial in running)]
-        self._total = fmean(ends) if self._ends else self._end_after(0.0)
+        self._total = self._mean_end()
         self._levels = self._levels_of(trials)
         self._pace = self._start_up_s = 0.0
+        pruned = any(trial.state is State.PRUNED for trial in self._search)
+        again = any(len(trial.attempts) > 1 for trial in self._search)
+        self._keeps = again or not pruned
+
+    def _mean_end(self) -> float:
+        """The resource at which trials end: their budget, or where their programs do."""
+        budget = self._spec.budget.per_trial.total
+        ends_early = (
+            self._spec.task.get("ends_early", False) or min(self._ends, default=budget) < budget
+        )
+        if not ends_early:
+            return budget
+        running = [trial.resource for trial in self._search if trial.state is State.RUNNING]
+        ends = [*self._ends, *map(self._end_after, running)] if self._ends else []
+        return (sum(ends) + ENDS_SEEN * ENDS_AT * budget) / (len(ends) + ENDS_SEEN)
 
     def _end_after(self, resource: float) -> float:
-        """The resource at which a trial ends that has come so far: its budget, or where programs
-        of other trials do."""
+        """The resource at which a trial ends that has come so far, by those that ended later."""
         later = [end for end in self._ends if end > resource]
-        total = self._spec.budget.per_trial.total
-        if self._ends or not self._spec.task.get("ends_early", False):
-            return fmean(later) if later else total
-        return max(resource, ENDS_EARLY * total)
+        return fmean(later) if later else self._spec.budget.per_trial.total
 
     def _levels_of(self, trials: Sequence[Trial]) -> list[float]:
         """The resources at which trials go on or do not, on average, the end last."""
@@ -140,18 +155,22 @@ class TimeLeft:
         waiting = (State.QUEUED, State.RUNNING)
         return sum(trial.state not in waiting for trial in self._search) * self._scale
 
-    def in_all_s(self, pace: float, start_up_s: float) -> tuple[float | None, float | None]:
+    def in_all_s(
+        self, pace: float, start_up_s: float, keeps: bool = True
+    ) -> tuple[float | None, float | None]:
         """Seconds that a whole study takes, for all its work and until its budget ends it; None for
         a number without a limit.
 
         Args:
             pace: Seconds that one worker trains for one unit of the budget.
             start_up_s: Seconds that an attempt takes until it trains.
+            keeps: False if trials keep nothing to go on from.
         """
         self._pace = pace
         self._start_up_s = start_up_s
         limits_s = self._limits_s(0.0, 0.0)
         first_limit_s = min(limits_s, default=None)
+        self._keeps = keeps
         trials = self._spec.budget.trials
         if trials is None:
             return None, first_limit_s
@@ -212,54 +231,62 @@ class TimeLeft:
         """Seconds until the running trials and so many new ones are done, as stretches are handed
         out by the rule of the search: to the first that may go on at the highest level, then to a
         new trial."""
-        levels, pace, start_s = self._levels, self._pace, self._start_up_s
-        stretches_s = [(high - low) * pace for low, high in pairwise([0.0, *levels])]
+        levels, start_s = self._levels, self._start_up_s
+        stretches_s = [(high - low) * self._pace for low, high in pairwise([0.0, *levels])]
         top = len(levels) - 1
+        pauses = [self._pauses_before(each_s) for each_s in stretches_s[1:]]
         arrived, gone_on, waiting = self._standing()
-        shares = self._shares(trials, arrived, gone_on, waiting)
+        quotas = self._quotas(trials, any(pauses), arrived, gone_on)
         spared = max(0, self._spared - (trials - new))
         busy = [self._stretch_of(trial, now) for trial in self._search if _is_open(trial)]
         heapq.heapify(busy)
-        free, ended_s = self._workers - len(busy), 0.0
+        ended_s = 0.0
 
-        def may_go_on(at: int) -> bool:
-            share = min(shares[at], 1 / self._eta) if new and self._pauses else shares[at]
-            return gone_on[at] < share * arrived[at] - 0.5
+        def may_go_on(at: int, *, is_early: bool) -> bool:
+            most = quotas[at](arrived[at])
+            most = min(most, arrived[at] / self._eta) if is_early else most
+            return gone_on[at] < most - 0.5
 
         def begin(at: int, seconds: float) -> None:
             heapq.heappush(busy, (ended_s + seconds + stretches_s[at], at))
 
         while True:
-            while free > 0:
-                next_one = (at for at in reversed(range(top)) if waiting[at] >= 1 and may_go_on(at))
-                at = next(next_one, None)
-                if at is not None:
+            while len(busy) < self._workers:
+                able = (at for at in range(top) if waiting[at] >= 1)
+                ready = [at for at in able if may_go_on(at, is_early=new > 0)]
+                if ready:
+                    at = ready[-1]
                     waiting[at] -= 1
                     gone_on[at] += 1
                     begin(at + 1, start_s)
                 elif new:
                     new -= 1
-                    if spared > 0:
-                        spared -= 1
-                        heapq.heappush(busy, (ended_s + start_s + self._total * pace, top))
+                    spared -= 1
+                    if spared >= 0:
+                        heapq.heappush(busy, (ended_s + start_s + sum(stretches_s), top))
                     else:
                         begin(0, start_s)
                 else:
                     break
-                free -= 1
             if not busy:
                 return ended_s
             ended_s, at = heapq.heappop(busy)
             if at == top:
-                free += 1
                 continue
             arrived[at] += 1
-            if may_go_on(at):
+            is_early = pauses[at] and (new > 0 or any(waiting))
+            if may_go_on(at, is_early=is_early):
                 gone_on[at] += 1
                 begin(at + 1, 0.0)
             else:
-                waiting[at] += self._pauses
-                free += 1
+                waiting[at] += pauses[at]
+
+    def _pauses_before(self, stretch_s: float) -> bool:
+        """True if trials pause where such a stretch begins."""
+        wanted = self._spec.search.pruner.arguments.get("pause", AUTO)
+        if self._kind != PROMOTION or wanted != AUTO:
+            return self._kind == PROMOTION and bool(wanted)
+        return self._keeps and self._start_up_s <= WORTH * stretch_s
 
     @property
     def _spared(self) -> int:
@@ -275,30 +302,39 @@ class TimeLeft:
             below = [at for at, level in enumerate(self._levels) if level <= trial.resource]
             if trial.state is State.PRUNED and self._kind != PROMOTION:
                 below = [0]
-            rests = trial.state.terminal and trial.state is not State.COMPLETE
             for at in below:
                 arrived[at] += self._scale
-                is_here = at == below[-1]
-                gone_on[at] += 0.0 if is_here and not _is_open(trial) else self._scale
-                waiting[at] += self._scale * (is_here and trial.state is State.PAUSED)
+                goes_on = at != below[-1] or _is_open(trial)
+                gone_on[at] += self._scale * goes_on
+                waiting[at] += self._scale * (not goes_on and trial.state is State.PAUSED)
         return arrived, gone_on, waiting
 
-    def _shares(self, trials, arrived, gone_on, waiting) -> list[float]:
-        """By level, the share of trials that go on there in the end, expected and as seen."""
-        before, found = 1.0, []
+    def _quotas(
+        self, trials: int, pauses: bool, arrived: Sequence[float], gone_on: Sequence[float]
+    ) -> list[Callable[[float], float]]:
+        """By level, the trials that go on in the end of so many that have arrived, expected and as
+        seen."""
+        found = []
+        before = 1.0
         for at, level in enumerate(self._levels[:-1]):
-            is_last = at == len(self._levels) - 2
-            in_full = min(1.0, IN_FULL[self._pauses] / math.sqrt(trials))
-            early = 1 - FORETOLD * level / self._total
-            expected = in_full if is_last else max(in_full, min(before, early))
-            if self._kind != PROMOTION:
-                expected = KEPT
-            share = expected / before
-            late = LATE * max(0.0, share - 1 / self._eta) / (1 - 1 / self._eta)
-            seen = gone_on[at] + late * waiting[at]
-            found.append((seen + PRIOR * share) / (arrived[at] + PRIOR))
-            before = expected
+            after = self._going_on(level, trials, pauses)
+            share = after / before
+            usually = partial(_fewer, share, before * trials, FEWER[pauses])
+            seen = max(gone_on[at], usually(arrived[at])) if pauses else gone_on[at]
+            ratio = (seen + PRIOR * share) / (usually(arrived[at]) + PRIOR * share)
+            found.append(partial(_beyond, seen, ratio, usually, arrived[at]))
+            before = after
         return found
+
+    def _going_on(self, level: float, trials: int, pauses: bool) -> float:
+        """The share of all trials that are expected to train beyond a level."""
+        if self._kind != PROMOTION:
+            return KEPT
+        last = self._levels[-2]
+        share = IN_FULL[pauses] / math.sqrt(trials)
+        if pauses:
+            share *= self._workers**BESIDE * self._total / last
+        return min(1.0, share) ** ((level / last) ** LOWER)
 
     def _stretch_of(self, trial: Trial, now: float) -> tuple[float, int]:
         """Seconds until a trial that runs arrives at a level, and the index of that level."""
@@ -334,6 +370,17 @@ class TimeLeft:
         work_s = share * due * self._full_s + sum(rests_s)
         at_once = min(self._workers, SIDE_BY_SIDE)
         return max([work_s / at_once, *rests_s])
+
+
+def _fewer(share: float, most: float, power: float, count: float) -> float:
+    """The trials that go on of the first so many, if of `most` this share does."""
+    return share * max(most, count) ** (1 - power) * count**power
+
+
+def _beyond(
+    seen: float, ratio: float, usually: Callable[[float], float], then: float, count: float
+) -> float:
+    return seen + ratio * (usually(count) - usually(then))
 
 
 def _is_open(trial: Trial) -> bool:
