@@ -159,29 +159,22 @@ def told(study: Study, now: float) -> Any:
 
 
 def rehearsed(spec: StudySpec, curves: Curves, start_s: float) -> dict[str, float]:
-    """The measurements of `hpsearch check`, as far as they are of times."""
+    """The times that `hpsearch check` measures, of the lowest values and of most different ones."""
     levels = trial_budget(spec).report_at
     first = space.completed(spec.space, {}, spec.requires)
-    others = other_values.most_different(spec, first)
+    other = other_values.most_different(spec, first)[0]
+    report = ev.Reported(0, 1, levels[0], {}, checkpoint="kept")
 
-    def tried(params: Mapping[str, Any], until_s: float) -> Tried:
-        seconds = [start_s + curves.seconds(params, level) for level in levels]
-        until = 1 + sum(each <= until_s for each in seconds[1:])
-        report = ev.Reported(0, 1, levels[0], {}, checkpoint="kept")
-        trained_s = {level: s - start_s for level, s in zip(levels[:until], seconds, strict=False)}
-        return Tried(report, seconds[0], start_up_s=start_s, trained_s=trained_s)
+    def tried(params: Mapping[str, Any], further_s: float) -> Tried:
+        seconds = [curves.seconds(params, level) for level in levels]
+        count = sum(each - seconds[0] <= further_s for each in seconds)
+        most = min(count, first_trial.TIMED_REPORTS)
+        trained_s = dict(zip(levels[:most], seconds, strict=False))
+        return Tried(report, start_s + seconds[0], start_up_s=start_s, trained_s=trained_s)
 
-    once = tried(first, 0.0)
-    own = tried(first, 2 * once.seconds + first_trial.FURTHER_S)
-    own.trained_s = dict(list(own.trained_s.items())[: first_trial.TIMED_REPORTS])
-    first_s = [tried(others[0], 0.0).trained_s[levels[0]]]
-    spent_s = 0.0
-    for name in first:
-        if first[name] != others[0].get(name) and spent_s + own.seconds <= other_values.ALONE_S:
-            alone = tried({**first, name: others[0].get(name)}, 0.0)
-            spent_s += alone.seconds
-            first_s.append(alone.trained_s[levels[0]])
-    return first_trial._measured(own.news, own, first_s)
+    own = tried(first, start_s + curves.seconds(first, levels[0]) + first_trial.FURTHER_S)
+    slowness = other_values.slowness_of(tried(other, other_values.TRAIN_ON_S), own)
+    return first_trial.measured(report, own, [slowness])
 
 
 def cases_of(tasks: list[Task], studies: int) -> list[Case]:

@@ -27,7 +27,7 @@ from hpsearch.study_file.models import StudySpec
 from hpsearch.study_file.types import AUTO
 
 PRIOR = 10.0  # the trials that an expectation counts as, beside those that were seen
-IN_FULL = {True: 0.42, False: 1.7}
+IN_FULL = {True: 0.4, False: 1.7}
 """The trials that are trained in full, as a multiple of the root of all: where trials are stopped;
 and where they pause, with one worker and the last rung at the very end."""
 BESIDE = 0.3
@@ -36,12 +36,12 @@ workers to this power, where trials pause."""
 LOWER = 1.5
 """Of two rungs, as many trials pass the lower one as of the share that pass the last one, to the
 power of its level as a share of the last, to this power."""
-FEWER = {True: 0.7, False: 0.85}
+FEWER = {True: 0.65, False: 0.85}
 """Of so many trials at a rung, to this power, go on: the later ones must be better."""
-UNPRUNED, PRUNED_AT, KEPT = 5, 0.15, 0.3
+UNPRUNED, PRUNED_AT, KEPT = 5, 0.12, 0.25
 """The trials that a pruner of Optuna sees in full before it prunes, the share of the budget at
 which it then prunes, on average, and the share of trials that it lets by."""
-ENDS_AT, ENDS_SEEN = 0.8, 2.0
+ENDS_AT, ENDS_SEEN = 0.9, 2.0
 """The share of the budget at which programs that end by themselves are expected to, and the ends
 that this counts as."""
 REPEATED = 0.5

@@ -43,8 +43,12 @@ class OtherValues:
         self._start, self._spec, self._note = start, spec, note
         self._params, self._first = params, first
         self._at, self._first_metrics = next(iter(first.reports.items()))
-        self.first_report_s: list[float] = []
-        """The seconds to the first reports of the further starts, where those are as far."""
+        self.slowness: list[float] = []
+        """How many times as long as the first configuration those take in which every parameter has
+        another value."""
+        self.slowness_alone: list[float] = []
+        """The same of those in which one parameter has."""
+        self._has_differed = False
         self._objectives = [objective.metric for objective in spec.objectives]
 
     def compare(self) -> None:
@@ -72,25 +76,29 @@ class OtherValues:
                 return
             if space.completed(self._spec.space, params, self._spec.requires) != params:
                 continue  # others would need values of their own, or none
-            found = self._without_effect([params], [name] if is_asked else ())
+            found = self._without_effect([params], [name] if is_asked else (), is_alone=True)
             if found is not None:
                 self._note(replace(found, names=[name], is_all=False).warning)
 
     def _without_effect(
-        self, configurations: Sequence[Mapping[str, Any]], asked: Collection[str]
+        self,
+        configurations: Sequence[Mapping[str, Any]],
+        asked: Collection[str],
+        *,
+        is_alone: bool = False,
     ) -> NoEffect | None:
         """The parameters that make no difference between the first configuration and others, which
         are started until that is known; None as soon as one reports something else, or nothing."""
         courses: list[Course] = []
+        is_enough = self._differs if is_alone else self._differs_and_is_timed
         for place, params in enumerate(configurations, 1):
-            tried, _ = self._start(
-                params, train_on_s=TRAIN_ON_S, is_enough=self._differs, others=asked
-            )
+            tried, _ = self._start(params, train_on_s=TRAIN_ON_S, is_enough=is_enough, others=asked)
             if not tried.reports:
                 self._note(_without_report(params, tried))
                 return None
             if self._at in tried.trained_s:
-                self.first_report_s.append(tried.trained_s[self._at])
+                slowness = slowness_of(tried, self._first)
+                (self.slowness_alone if is_alone else self.slowness).append(slowness)
             again = self._again.get(self._at, {})
             noisy = {name for name, _ in self._first_metrics.items() - again.items()}
             if not self._is_same(tried.reports) or noisy & set(self._objectives):
@@ -107,6 +115,11 @@ class OtherValues:
         is_first = report.resource == self._at
         return is_first and not self._is_same({report.resource: report.metrics})
 
+    def _differs_and_is_timed(self, report: ev.Reported) -> bool:
+        """True at a second report at the earliest, which tells the pace from the start."""
+        self._has_differed |= self._differs(report)
+        return self._has_differed and report.resource > self._at
+
     def _is_same(self, reports: Reports) -> bool:
         now = reports.get(self._at, {})
         return all(now.get(name) == self._first_metrics.get(name) for name in self._objectives)
@@ -116,6 +129,17 @@ class OtherValues:
         """The reports of the first configuration, which trains once more, and for longer."""
         tried, _ = self._start(self._params, train_on_s=TRAIN_ON_S)
         return tried.reports
+
+
+def slowness_of(tried: Tried, first: Tried) -> float:
+    """How many times as long a trial takes as the first one, between the reports that both have
+    made, or to the only one."""
+    both = sorted(tried.trained_s.keys() & first.trained_s.keys())
+    begin, end = both[0], both[-1]
+    its_s, own_s = (each.trained_s[end] for each in (tried, first))
+    if begin < end:
+        its_s, own_s = its_s - tried.trained_s[begin], own_s - first.trained_s[begin]
+    return its_s / own_s if its_s > 0 and own_s > 0 else 1.0
 
 
 def _course(
