@@ -1,9 +1,9 @@
 """The time until a study ends, by the time that its trials have taken.
 
-It is that of the trials that run, of those still to come, of the promotions that are expected, and
-of the repeats (`search.confirm`). As long as few trials have shown it, how many train how far is
-taken from what studies on recorded curves did (`benchmarks/pauses.py`). A limit of time or money
-ends all of this.
+The rest of the study is played through: what runs, the trials still to come, and the promotions
+that are expected, as workers become free. How many go on at a rung is taken from what studies on
+recorded curves did (`benchmarks/told.py`), and from what is seen of this one. Then come the repeats
+(`search.confirm`). A limit of time or money ends all of this.
 
 Times are those of an average one of the present workers. Where these have other types of devices
 than attempts before them, the time that those took is converted by the paces on each type.
@@ -12,7 +12,7 @@ than attempts before them, the time that those took is converted by the paces on
 import heapq
 import math
 from collections.abc import Callable, Sequence
-from functools import partial
+from dataclasses import dataclass
 from itertools import pairwise
 from statistics import fmean
 
@@ -26,8 +26,8 @@ from hpsearch.study_file.methods import ETA, PROMOTION
 from hpsearch.study_file.models import StudySpec
 from hpsearch.study_file.types import AUTO
 
-PRIOR = 10.0  # the trials that an expectation counts as, beside those that were seen
-IN_FULL = {True: 0.4, False: 1.7}
+PRIOR = 15.0  # the trials that an expectation counts as, beside those that were seen
+IN_FULL = {True: 0.4, False: 1.8}
 """The trials that are trained in full, as a multiple of the root of all: where trials are stopped;
 and where they pause, with one worker and the last rung at the very end."""
 BESIDE = 0.3
@@ -36,23 +36,27 @@ workers to this power, where trials pause."""
 LOWER = 1.5
 """Of two rungs, as many trials pass the lower one as of the share that pass the last one, to the
 power of its level as a share of the last, to this power."""
-FEWER = {True: 0.65, False: 0.85}
-"""Of so many trials at a rung, to this power, go on: the later ones must be better."""
+FEWER = {True: 0.75, False: 0.9}
+"""Of so many trials at a rung as many go on as of this power of them, where trials pause and where
+they are stopped: the later ones must be better."""
+FEWER_KEPT = 0.55  # the same of those that a pruner of Optuna lets by
 UNPRUNED, PRUNED_AT, KEPT = 5, 0.12, 0.25
 """The trials that a pruner of Optuna sees in full before it prunes, the share of the budget at
 which it then prunes, on average, and the share of trials that it lets by."""
-ENDS_AT, ENDS_SEEN = 0.9, 2.0
+ENDS_AT, ENDS_SEEN = 0.9, 6.0
 """The share of the budget at which programs that end by themselves are expected to, and the ends
 that this counts as."""
 REPEATED = 0.5
 """The share of the promised repeats that takes place: the race may be decided earlier."""
 SIDE_BY_SIDE = 3
 """The average number of repeats that run at a time: later ones wait for the earlier ones."""
-SPREAD = 2.0
-"""The deviation of an estimate, as a share of it, times the root of the trials at rest."""
-UNSEEN = {True: 1.2, False: 1.6}
-"""The factor by which a whole study may take more or less than it is expected to before any trial
-has ended, where all are trained in full and where not."""
+PACE, END, GO_ON = 0.25, 0.35, 0.24
+"""How far the real time may be off, nine times in ten, as a logarithm: by the paces of trials and
+by their ends, of what is left; and by how many of them go on, of the whole."""
+FURTHEST = 1.0
+"""The most that all of them may come to."""
+HOW_MANY, HOW_EARLY = "how many trials go on", "how early they end"
+OTHERS = "how much longer other configurations take"
 MOST_PLAYED = 200
 """The new trials that are played through; of more, the time for each is that of these."""
 
@@ -85,9 +89,15 @@ class TimeLeft:
         self._kind = spec.search.pruner.kind
         self._eta = spec.search.pruner.arguments.get("eta", ETA)
         self._ends = [trial.resource for trial in trials if trial.state is State.COMPLETE]
+        earliest = min(self._ends, default=math.inf)
+        is_stated = bool(spec.task.get("ends_early", False))
+        self._ends_early = is_stated or earliest < spec.budget.per_trial.total
         self._total = self._mean_end()
         self._levels = self._levels_of(trials)
-        self._pace = self._start_up_s = 0.0
+        self._pace = self._start_up_s = self._after_s = 0.0
+        self._elapsed_s, self._latest_s = 0.0, math.inf
+        """Seconds of work so far, and until the wall-clock time is used up."""
+        self._is_limited = False  # true if its budget ends the study
         pruned = any(trial.state is State.PRUNED for trial in self._search)
         again = any(len(trial.attempts) > 1 for trial in self._search)
         self._keeps = again or not pruned
@@ -95,10 +105,7 @@ class TimeLeft:
     def _mean_end(self) -> float:
         """The resource at which trials end: their budget, or where their programs do."""
         budget = self._spec.budget.per_trial.total
-        ends_early = (
-            self._spec.task.get("ends_early", False) or min(self._ends, default=budget) < budget
-        )
-        if not ends_early:
+        if not self._ends_early:
             return budget
         running = [trial.resource for trial in self._search if trial.state is State.RUNNING]
         ends = [*self._ends, *map(self._end_after, running)] if self._ends else []
@@ -132,28 +139,47 @@ class TimeLeft:
         attempts = [attempt for trial in trials for attempt in trial.attempts]
         start_ups = [attempt.start_up_seconds for attempt in attempts]
         self._start_up_s = fmean([s for s in start_ups if s is not None] or [0.0])
-        ends = self._limits_s(active_s, now)
+        self._after_s = fmean([s for s in map(_after_s, trials) if s is not None] or [0.0])
+        limits_s = self._limits_s(active_s, now)
         most = self._spec.budget.trials
+        work_s = math.inf
         if most is not None:
-            ends.append(self._search_s(most, now) + self._repeats_s(REPEATED, now))
-        return min(ends, default=None)
+            work_s = self._search_s(most, now) + self._repeats_s(REPEATED, now)
+        left_s = min([work_s, *limits_s])
+        self._elapsed_s = active_s
+        self._is_limited = left_s < work_s
+        if self._spec.budget.wall_clock_s is not None:
+            self._latest_s = max(0.0, self._spec.budget.wall_clock_s - active_s)
+        return left_s if math.isfinite(left_s) else None
+
+    def between(self, seconds: float) -> tuple[float, float]:
+        """The least and the most seconds that an estimate of the time left means, nine times in
+        ten."""
+        factor = math.exp(self.spread(seconds))
+        return seconds / factor, min(seconds * factor, max(seconds, self._latest_s))
+
+    def spread(self, seconds: float) -> float:
+        """The logarithm of the factor by which the time left may be more or less than so much."""
+        spreads = [PACE]
+        if self._kind != "none" and not self._is_limited and seconds > 0:
+            spreads.append(GO_ON * (self._elapsed_s + seconds) / seconds)
+        if self._ends_early and not self._is_limited:
+            spreads.append(END)
+        return min(FURTHEST, math.hypot(*spreads))
+
+    @property
+    def depends(self) -> list[str]:
+        """The facts that this range is for."""
+        if self._is_limited:
+            return [OTHERS]
+        how_many = [] if self._kind == "none" else [HOW_MANY]
+        return [*how_many, *([HOW_EARLY] if self._ends_early else []), OTHERS]
 
     def _pace_of(self, trial: Trial, weight: Callable[[str | None], float]) -> float | None:
-        """Seconds that an average worker trains a trial for one unit, by its ended attempts or
-        else by its reports."""
+        """Seconds that an average present worker trains a trial for one unit of the budget."""
         own = own_pace(trial)
         device = trial.attempts[-1].device if trial.attempts else None
         return None if own is None else own * weight(device)
-
-    def between(self, seconds: float) -> tuple[float, float]:
-        """The least and the most seconds that an estimate of the time left may mean."""
-        deviation = min(0.9, SPREAD / math.sqrt(max(1.0, self._resting)))
-        return seconds * (1 - deviation), seconds * (1 + deviation)
-
-    @property
-    def _resting(self) -> float:
-        waiting = (State.QUEUED, State.RUNNING)
-        return sum(trial.state not in waiting for trial in self._search) * self._scale
 
     def in_all_s(
         self, pace: float, start_up_s: float, keeps: bool = True
@@ -168,9 +194,9 @@ class TimeLeft:
         """
         self._pace = pace
         self._start_up_s = start_up_s
+        self._keeps = keeps
         limits_s = self._limits_s(0.0, 0.0)
         first_limit_s = min(limits_s, default=None)
-        self._keeps = keeps
         trials = self._spec.budget.trials
         if trials is None:
             return None, first_limit_s
@@ -214,10 +240,6 @@ class TimeLeft:
         latest = max(attempts, key=lambda attempt: attempt.started, default=None)
         return (latest.gpus if latest is not None else None) or 1.0
 
-    @property
-    def _full_s(self) -> float:
-        return self._total * self._pace + self._start_up_s
-
     def _search_s(self, trials: int, now: float = 0.0) -> float:
         """Seconds that the rest of the search takes."""
         begun = self._scale * sum(bool(trial.attempts) for trial in self._search)
@@ -229,57 +251,46 @@ class TimeLeft:
 
     def _played_s(self, trials: int, new: int, now: float) -> float:
         """Seconds until the running trials and so many new ones are done, as stretches are handed
-        out by the rule of the search: to the first that may go on at the highest level, then to a
-        new trial."""
-        levels, start_s = self._levels, self._start_up_s
+        out by the rule of the search: to one that may go on at the highest rung, then to a new one.
+        """
+        levels, start_s = self._levels, self._start_up_s + self._after_s
         stretches_s = [(high - low) * self._pace for low, high in pairwise([0.0, *levels])]
         top = len(levels) - 1
-        pauses = [self._pauses_before(each_s) for each_s in stretches_s[1:]]
-        arrived, gone_on, waiting = self._standing()
-        quotas = self._quotas(trials, any(pauses), arrived, gone_on)
+        rungs = self._standing(trials, [self._pauses_before(each_s) for each_s in stretches_s[1:]])
         spared = max(0, self._spared - (trials - new))
         busy = [self._stretch_of(trial, now) for trial in self._search if _is_open(trial)]
         heapq.heapify(busy)
         ended_s = 0.0
-
-        def may_go_on(at: int, *, is_early: bool) -> bool:
-            most = quotas[at](arrived[at])
-            most = min(most, arrived[at] / self._eta) if is_early else most
-            return gone_on[at] < most - 0.5
 
         def begin(at: int, seconds: float) -> None:
             heapq.heappush(busy, (ended_s + seconds + stretches_s[at], at))
 
         while True:
             while len(busy) < self._workers:
-                able = (at for at in range(top) if waiting[at] >= 1)
-                ready = [at for at in able if may_go_on(at, is_early=new > 0)]
-                if ready:
-                    at = ready[-1]
-                    waiting[at] -= 1
-                    gone_on[at] += 1
-                    begin(at + 1, start_s)
+                able = [at for at in range(top) if rungs[at].lets_go_on(self._eta if new else None)]
+                if able:
+                    rungs[able[-1]].gone_on += 1
+                    begin(able[-1] + 1, start_s)
+                elif new and spared > 0:
+                    begin(top, start_s + sum(stretches_s[:-1]))
                 elif new:
-                    new -= 1
-                    spared -= 1
-                    if spared >= 0:
-                        heapq.heappush(busy, (ended_s + start_s + sum(stretches_s), top))
-                    else:
-                        begin(0, start_s)
+                    begin(0, start_s)
                 else:
                     break
+                new, spared = (new, spared) if able else (new - 1, spared - 1)
             if not busy:
                 return ended_s
             ended_s, at = heapq.heappop(busy)
             if at == top:
                 continue
-            arrived[at] += 1
-            is_early = pauses[at] and (new > 0 or any(waiting))
-            if may_go_on(at, is_early=is_early):
-                gone_on[at] += 1
+            others_wait = any(rung.waiting >= 1 for rung in rungs)
+            rungs[at].arrived += 1
+            is_early = rungs[at].pauses and (new or others_wait)
+            if rungs[at].lets_go_on(self._eta if is_early else None):
+                rungs[at].gone_on += 1
                 begin(at + 1, 0.0)
-            else:
-                waiting[at] += pauses[at]
+            elif not rungs[at].pauses:
+                rungs[at].stopped += 1
 
     def _pauses_before(self, stretch_s: float) -> bool:
         """True if trials pause where such a stretch begins."""
@@ -295,46 +306,37 @@ class TimeLeft:
             return 0
         return self._workers * math.ceil(UNPRUNED / self._workers)
 
-    def _standing(self) -> tuple[list[float], list[float], list[float]]:
-        """By level, the trials that have arrived there, have gone on, and wait there."""
-        arrived, gone_on, waiting = ([0.0] * len(self._levels) for _ in range(3))
-        for trial in self._search:
-            below = [at for at, level in enumerate(self._levels) if level <= trial.resource]
+    def _standing(self, trials: int, pauses: Sequence[bool]) -> "list[_Rung]":
+        """The rungs with the trials that have arrived, and with how many are expected to go on."""
+        rungs = [_Rung(each) for each in pauses]
+        for trial in self._search[self._spared :]:
+            reached = sum(level <= trial.resource for level in self._levels[:-1])
             if trial.state is State.PRUNED and self._kind != PROMOTION:
-                below = [0]
-            for at in below:
-                arrived[at] += self._scale
-                goes_on = at != below[-1] or _is_open(trial)
-                gone_on[at] += self._scale * goes_on
-                waiting[at] += self._scale * (not goes_on and trial.state is State.PAUSED)
-        return arrived, gone_on, waiting
-
-    def _quotas(
-        self, trials: int, pauses: bool, arrived: Sequence[float], gone_on: Sequence[float]
-    ) -> list[Callable[[float], float]]:
-        """By level, the trials that go on in the end of so many that have arrived, expected and as
-        seen."""
-        found = []
+                reached = 1
+            goes_on = _is_open(trial) or trial.state is State.COMPLETE
+            for rung in rungs[:reached]:
+                rung.arrived += self._scale
+                rung.gone_on += self._scale * (goes_on or rung is not rungs[reached - 1])
+            if reached and not goes_on and trial.state is not State.PAUSED:
+                rungs[reached - 1].stopped += self._scale
         before = 1.0
-        for at, level in enumerate(self._levels[:-1]):
-            after = self._going_on(level, trials, pauses)
-            share = after / before
-            usually = partial(_fewer, share, before * trials, FEWER[pauses])
-            seen = max(gone_on[at], usually(arrived[at])) if pauses else gone_on[at]
-            ratio = (seen + PRIOR * share) / (usually(arrived[at]) + PRIOR * share)
-            found.append(partial(_beyond, seen, ratio, usually, arrived[at]))
+        for rung, level in zip(rungs, self._levels, strict=False):
+            after = self._going_on(level, trials, any(pauses))
+            power = FEWER[any(pauses)] if self._kind == PROMOTION else FEWER_KEPT
+            rung.expect(after / before, before * trials, power)
             before = after
-        return found
+        return rungs
 
     def _going_on(self, level: float, trials: int, pauses: bool) -> float:
         """The share of all trials that are expected to train beyond a level."""
         if self._kind != PROMOTION:
             return KEPT
         last = self._levels[-2]
-        share = IN_FULL[pauses] / math.sqrt(trials)
+        share: float = IN_FULL[pauses] / math.sqrt(trials)
         if pauses:
             share *= self._workers**BESIDE * self._total / last
-        return min(1.0, share) ** ((level / last) ** LOWER)
+        share = min(1.0, share)
+        return math.pow(share, (level / last) ** LOWER)
 
     def _stretch_of(self, trial: Trial, now: float) -> tuple[float, int]:
         """Seconds until a trial that runs arrives at a level, and the index of that level."""
@@ -346,41 +348,71 @@ class TimeLeft:
         return self._until_s(trial, until, now), at
 
     def _until_s(self, trial: Trial, until: float, now: float) -> float:
-        latest = trial.attempts[-1] if trial.attempts and trial.attempts[-1].ended is None else None
-        device = latest.device if latest else None
+        """Seconds until a trial that runs or is queued has come so far, by its own pace."""
+        attempts = [attempt for attempt in trial.attempts if attempt.ended is None]
+        device = attempts[-1].device if attempts else None
         pace = self._paces.of(trial, device) or self._pace
-        if latest is None:
-            return self._start_up_s + max(0.0, until - trial.resource) * pace
-        start_s = latest.start_up_seconds
-        start_s = self._start_up_s if start_s is None else start_s
-        due = latest.started + start_s + (until - latest.start_resource) * pace
-        return min(max(0.0, due - now), start_s + (until - trial.resource) * pace)
-
-    def _rest_s(self, trial: Trial, now: float) -> float:
-        return self._until_s(trial, self._total, now) if _is_open(trial) else 0.0
+        longest_s = self._start_up_s + max(0.0, until - trial.resource) * pace
+        if not attempts:
+            return longest_s + self._after_s
+        started, at = attempts[-1].started, attempts[-1].start_resource
+        known_s = attempts[-1].start_up_seconds
+        start_s = self._start_up_s if known_s is None else known_s
+        due = started + start_s + (until - at) * pace
+        return min(max(0.0, due - now), longest_s) + self._after_s
 
     def _repeats_s(self, share: float, now: float = 0.0) -> float:
         """Seconds of the repeats to come, if this share of the promised ones takes place."""
         confirm = self._spec.search.confirm
         if confirm is None:
             return 0.0
-        promised = confirm.top * confirm.seeds
-        due = max(0, promised - len(self._repeats))
-        rests_s = [self._rest_s(trial, now) for trial in self._repeats]
-        work_s = share * due * self._full_s + sum(rests_s)
+        due = max(0, confirm.top * confirm.seeds - len(self._repeats))
+        running = [trial for trial in self._repeats if _is_open(trial)]
+        rests_s = [self._until_s(trial, self._total, now) for trial in running]
+        full_s = self._start_up_s + self._total * self._pace + self._after_s
         at_once = min(self._workers, SIDE_BY_SIDE)
-        return max([work_s / at_once, *rests_s])
+        return max([(share * due * full_s + sum(rests_s)) / at_once, *rests_s])
 
 
-def _fewer(share: float, most: float, power: float, count: float) -> float:
-    """The trials that go on of the first so many, if of `most` this share does."""
-    return share * max(most, count) ** (1 - power) * count**power
+@dataclass
+class _Rung:
+    """The standing of the trials at a level, as it was seen and is played on."""
+
+    pauses: bool  # others than those that go on wait here, instead of ending
+    arrived: float = 0.0
+    gone_on: float = 0.0
+    stopped: float = 0.0
+    most: Callable[[float], float] = float  # the trials that go on in the end, of so many
+
+    @property
+    def waiting(self) -> float:
+        """The trials that may go on."""
+        return self.arrived - self.gone_on - self.stopped
+
+    def expect(self, share: float, trials: float, power: float) -> None:
+        """Expect that this share of so many trials goes on, and learn from what was seen."""
+        rate = share * max(trials, self.arrived) ** (1 - power)
+        usual, seen, then = rate * self.arrived**power, self.gone_on, self.arrived
+        if seen < usual:
+            seen = min(usual, seen + self.waiting)
+        rate *= (seen + PRIOR * share) / (usual + PRIOR * share)
+        self.most = lambda arrived: seen + rate * (arrived**power - then**power)
+
+    def lets_go_on(self, eta: int | None) -> bool:
+        """True if one more goes on, at present; while new trials come, at most one in eta does."""
+        most = self.most(self.arrived)
+        most = most if eta is None or not self.pauses else min(most, self.arrived / eta)
+        return self.waiting >= 1 and self.gone_on < most - 0.5
 
 
-def _beyond(
-    seen: float, ratio: float, usually: Callable[[float], float], then: float, count: float
-) -> float:
-    return seen + ratio * (usually(count) - usually(then))
+def _after_s(trial: Trial) -> float | None:
+    """Seconds of a trial's only attempt after its last report; None if that is not known."""
+    attempts = trial.attempts
+    own = own_pace(trial)
+    if len(attempts) != 1 or own is None or attempts[0].ended is None:
+        return None
+    held_s = attempts[0].ended - attempts[0].started - (attempts[0].start_up_seconds or 0.0)
+    return max(0.0, held_s - (trial.resource - attempts[0].start_resource) * own)
 
 
 def _is_open(trial: Trial) -> bool:

@@ -169,12 +169,16 @@ class StudyStatus:
         return self.time_left.seconds(self.summary.head.active_seconds, now)
 
     def seconds_left_between(self, now: float) -> tuple[float | None, float | None]:
-        """The least and the most seconds that this may mean: it depends on how many trials go on,
-        and on how long those to come take."""
+        """The least and the most seconds that this means, nine times in ten."""
         left_s = self.seconds_left(now)
         if self.time_left is None or left_s is None:
             return None, None
         return self.time_left.between(left_s)
+
+    def seconds_left_depends(self, now: float) -> list[str]:
+        """The facts that these seconds depend on; none where they are not known."""
+        known = self.seconds_left(now) is not None
+        return self.time_left.depends if self.time_left is not None and known else []
 
 
 def list_studies(connection: Connection) -> list[StudySummary]:
