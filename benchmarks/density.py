@@ -56,7 +56,7 @@ class Limit(NamedTuple):
 
 LIMITS = {
     "lines of product": Limit(67_200, 50_000),
-    "lines of benchmarks": Limit(7_900, 7_000),
+    "lines of benchmarks": Limit(8_050, 7_000),
     "lines of tests": Limit(63_900, 47_000),
     "words of documentation": Limit(43_500, 42_000),
     "names in hpsearch/": Limit(15, 11),
