@@ -43,7 +43,7 @@ FEWER_KEPT = 0.55  # the same of those that a pruner of Optuna lets by
 UNPRUNED, PRUNED_AT, KEPT = 5, 0.12, 0.25
 """The trials that a pruner of Optuna sees in full before it prunes, the share of the budget at
 which it then prunes, on average, and the share of trials that it lets by."""
-ENDS_AT, ENDS_SEEN = 0.9, 6.0
+ENDS_AT, ENDS_SEEN = 0.9, 3.0
 """The share of the budget at which programs that end by themselves are expected to, and the ends
 that this counts as."""
 REPEATED = 0.5
@@ -131,7 +131,7 @@ class TimeLeft:
         """Seconds until the study ends, after so many of work; None where that is not known yet."""
         trials = self._search + self._repeats
         weight = self._weight()
-        paces = [self._pace_of(trial, weight) for trial in trials]
+        paces = [self._pace_of(trial, now, weight) for trial in trials]
         known = [pace for pace in paces if pace is not None]
         if not self._workers or not known:
             return None
@@ -175,11 +175,16 @@ class TimeLeft:
         how_many = [] if self._kind == "none" else [HOW_MANY]
         return [*how_many, *([HOW_EARLY] if self._ends_early else []), OTHERS]
 
-    def _pace_of(self, trial: Trial, weight: Callable[[str | None], float]) -> float | None:
-        """Seconds that an average present worker trains a trial for one unit of the budget."""
+    def _pace_of(
+        self, trial: Trial, now: float, weight: Callable[[str | None], float]
+    ) -> float | None:
+        """Seconds that an average present worker trains a trial for one unit of the budget; by all
+        that it was held for, where it has shown no pace. None if it has not trained."""
         own = own_pace(trial)
-        device = trial.attempts[-1].device if trial.attempts else None
-        return None if own is None else own * weight(device)
+        if own is not None and trial.attempts:
+            return own * weight(trial.attempts[-1].device)
+        held_s = _held_s([trial], now, weight)
+        return held_s / trial.resource if held_s > 0 and trial.resource > 0 else None
 
     def in_all_s(
         self, pace: float, start_up_s: float, keeps: bool = True
