@@ -28,24 +28,19 @@ from hpsearch.study_file.types import AUTO
 
 PRIOR = 15.0  # the trials that an expectation counts as, beside those that were seen
 IN_FULL = {True: 0.4, False: 1.8}
-"""The trials that are trained in full, as a multiple of the root of all: where trials are stopped;
-and where they pause, with one worker and the last rung at the very end."""
-BESIDE = 0.3
-"""More go on where more run beside each other, as it shows later which are the best: as many as the
-workers to this power, where trials pause."""
+"""The trials trained in full, as a multiple of the root of all, where they are stopped; and where
+they pause, on one worker, with a rung at the very end."""
+BESIDE = 0.3  # with more workers more go on, before it shows which are the best: to this power
 LOWER = 1.5
-"""Of two rungs, as many trials pass the lower one as of the share that pass the last one, to the
-power of its level as a share of the last, to this power."""
-FEWER = {True: 0.75, False: 0.9}
-"""Of so many trials at a rung as many go on as of this power of them, where trials pause and where
-they are stopped: the later ones must be better."""
-FEWER_KEPT = 0.55  # the same of those that a pruner of Optuna lets by
+"""Beyond a lower rung goes the share of those in full, to the power of how low it is, to this."""
+FEWER, FEWER_KEPT = {True: 0.75, False: 0.9}, 0.55
+"""Of so many trials at a rung as many go on as of this power of them: later ones must be better.
+The last is that of a pruner of Optuna."""
 UNPRUNED, PRUNED_AT, KEPT = 5, 0.12, 0.25
 """The trials that a pruner of Optuna sees in full before it prunes, the share of the budget at
-which it then prunes, on average, and the share of trials that it lets by."""
+which it then prunes, and the share of trials that it lets by."""
 ENDS_AT, ENDS_SEEN = 0.9, 3.0
-"""The share of the budget at which programs that end by themselves are expected to, and the ends
-that this counts as."""
+"""The share of the budget at which programs that end early do, and the ends this counts as."""
 REPEATED = 0.5
 """The share of the promised repeats that takes place: the race may be decided earlier."""
 SIDE_BY_SIDE = 3
@@ -53,12 +48,10 @@ SIDE_BY_SIDE = 3
 PACE, END, GO_ON = 0.25, 0.35, 0.24
 """How far the real time may be off, nine times in ten, as a logarithm: by the paces of trials and
 by their ends, of what is left; and by how many of them go on, of the whole."""
-FURTHEST = 1.0
-"""The most that all of them may come to."""
+FURTHEST = 1.0  # the most that all of them come to
 HOW_MANY, HOW_EARLY = "how many trials go on", "how early they end"
 OTHERS = "how much longer other configurations take"
-MOST_PLAYED = 200
-"""The new trials that are played through; of more, the time for each is that of these."""
+MOST_PLAYED = 200  # the new trials that are played through; others take as long
 
 
 class TimeLeft:
@@ -89,18 +82,14 @@ class TimeLeft:
         self._kind = spec.search.pruner.kind
         self._eta = spec.search.pruner.arguments.get("eta", ETA)
         self._ends = [trial.resource for trial in trials if trial.state is State.COMPLETE]
-        earliest = min(self._ends, default=math.inf)
-        is_stated = bool(spec.task.get("ends_early", False))
-        self._ends_early = is_stated or earliest < spec.budget.per_trial.total
+        is_early = min(self._ends, default=math.inf) < spec.budget.per_trial.total
+        self._ends_early = is_early or bool(spec.task.get("ends_early", False))
         self._total = self._mean_end()
-        self._levels = self._levels_of(trials)
-        self._pace = self._start_up_s = self._after_s = 0.0
-        self._elapsed_s, self._latest_s = 0.0, math.inf
-        """Seconds of work so far, and until the wall-clock time is used up."""
+        self._levels = self._rungs_and_end()
+        self._pace = self._start_up_s = self._elapsed_s = 0.0
         self._is_limited = False  # true if its budget ends the study
         pruned = any(trial.state is State.PRUNED for trial in self._search)
-        again = any(len(trial.attempts) > 1 for trial in self._search)
-        self._keeps = again or not pruned
+        self._keeps = not pruned or any(len(trial.attempts) > 1 for trial in self._search)
 
     def _mean_end(self) -> float:
         """The resource at which trials end: their budget, or where their programs do."""
@@ -116,16 +105,14 @@ class TimeLeft:
         later = [end for end in self._ends if end > resource]
         return fmean(later) if later else self._spec.budget.per_trial.total
 
-    def _levels_of(self, trials: Sequence[Trial]) -> list[float]:
-        """The resources at which trials go on or do not, on average, the end last."""
-        if self._kind == "none":
-            return [self._total]
+    def _rungs_and_end(self) -> list[float]:
+        """The resources at which trials go on or do not, on average, and the end."""
+        levels: Sequence[float] = ()
         if self._kind == PROMOTION:
             levels = rung_levels(self._spec)
-            return [*(level for level in levels if level < self._total), self._total]
-        pruned = [trial.resource for trial in trials if trial.state is State.PRUNED]
-        at = (sum(pruned) + PRIOR * PRUNED_AT * self._total) / (len(pruned) + PRIOR)
-        return [min(at, 0.9 * self._total), self._total]
+        elif self._kind != "none":
+            levels = [PRUNED_AT * self._total]
+        return [*(level for level in levels if level < self._total), self._total]
 
     def seconds(self, active_s: float, now: float) -> float | None:
         """Seconds until the study ends, after so many of work; None where that is not known yet."""
@@ -139,32 +126,27 @@ class TimeLeft:
         attempts = [attempt for trial in trials for attempt in trial.attempts]
         start_ups = [attempt.start_up_seconds for attempt in attempts]
         self._start_up_s = fmean([s for s in start_ups if s is not None] or [0.0])
-        self._after_s = fmean([s for s in map(_after_s, trials) if s is not None] or [0.0])
-        limits_s = self._limits_s(active_s, now)
-        most = self._spec.budget.trials
-        work_s = math.inf
-        if most is not None:
-            work_s = self._search_s(most, now) + self._repeats_s(REPEATED, now)
-        left_s = min([work_s, *limits_s])
         self._elapsed_s = active_s
-        self._is_limited = left_s < work_s
-        if self._spec.budget.wall_clock_s is not None:
-            self._latest_s = max(0.0, self._spec.budget.wall_clock_s - active_s)
-        return left_s if math.isfinite(left_s) else None
+        ends = self._limits_s(active_s, now)
+        most = self._spec.budget.trials
+        if most is not None:
+            ends.append(self._search_s(most, now) + self._repeats_s(REPEATED, now))
+        left_s = min(ends, default=None)
+        self._is_limited = most is None or left_s != ends[-1]
+        return left_s
 
     def between(self, seconds: float) -> tuple[float, float]:
         """The least and the most seconds that an estimate of the time left means, nine times in
         ten."""
         factor = math.exp(self.spread(seconds))
-        return seconds / factor, min(seconds * factor, max(seconds, self._latest_s))
+        limit_s = self._spec.budget.wall_clock_s or math.inf
+        return seconds / factor, min(seconds * factor, max(seconds, limit_s - self._elapsed_s))
 
     def spread(self, seconds: float) -> float:
         """The logarithm of the factor by which the time left may be more or less than so much."""
-        spreads = [PACE]
-        if self._kind != "none" and not self._is_limited and seconds > 0:
-            spreads.append(GO_ON * (self._elapsed_s + seconds) / seconds)
-        if self._ends_early and not self._is_limited:
-            spreads.append(END)
+        depends = self.depends
+        go_on = GO_ON * (self._elapsed_s + seconds) / max(seconds, 1e-9)
+        spreads = (go_on * (HOW_MANY in depends), END * (HOW_EARLY in depends), PACE)
         return min(FURTHEST, math.hypot(*spreads))
 
     @property
@@ -172,19 +154,20 @@ class TimeLeft:
         """The facts that this range is for."""
         if self._is_limited:
             return [OTHERS]
-        how_many = [] if self._kind == "none" else [HOW_MANY]
-        return [*how_many, *([HOW_EARLY] if self._ends_early else []), OTHERS]
+        how_many = [HOW_MANY] * (self._kind != "none")
+        return [*how_many, *([HOW_EARLY] * self._ends_early), OTHERS]
 
     def _pace_of(
         self, trial: Trial, now: float, weight: Callable[[str | None], float]
     ) -> float | None:
-        """Seconds that an average present worker trains a trial for one unit of the budget; by all
-        that it was held for, where it has shown no pace. None if it has not trained."""
-        own = own_pace(trial)
-        if own is not None and trial.attempts:
-            return own * weight(trial.attempts[-1].device)
-        held_s = _held_s([trial], now, weight)
-        return held_s / trial.resource if held_s > 0 and trial.resource > 0 else None
+        """Seconds that an average present worker trains a trial for one unit of the budget, with
+        what its program does at its end; None if it has not trained."""
+        own, device = own_pace(trial), trial.attempts[-1].device if trial.attempts else None
+        if own is not None and _is_open(trial):
+            return own * weight(device)
+        starts_s = sum(each.start_up_seconds or 0.0 for each in trial.attempts) * weight(device)
+        trained_s = _held_s([trial], now, weight) - starts_s
+        return trained_s / trial.resource if trained_s > 0 and trial.resource > 0 else None
 
     def in_all_s(
         self, pace: float, start_up_s: float, keeps: bool = True
@@ -255,14 +238,12 @@ class TimeLeft:
         return some + (some - half) / (MOST_PLAYED / 2) * (new - MOST_PLAYED)
 
     def _played_s(self, trials: int, new: int, now: float) -> float:
-        """Seconds until the running trials and so many new ones are done, as stretches are handed
-        out by the rule of the search: to one that may go on at the highest rung, then to a new one.
-        """
-        levels, start_s = self._levels, self._start_up_s + self._after_s
+        """Seconds until running trials and so many new ones are done: workers take up one that may
+        go on at the highest rung, or else a new one."""
+        levels, start_s = self._levels, self._start_up_s
         stretches_s = [(high - low) * self._pace for low, high in pairwise([0.0, *levels])]
         top = len(levels) - 1
         rungs = self._standing(trials, [self._pauses_before(each_s) for each_s in stretches_s[1:]])
-        spared = max(0, self._spared - (trials - new))
         busy = [self._stretch_of(trial, now) for trial in self._search if _is_open(trial)]
         heapq.heapify(busy)
         ended_s = 0.0
@@ -276,21 +257,18 @@ class TimeLeft:
                 if able:
                     rungs[able[-1]].gone_on += 1
                     begin(able[-1] + 1, start_s)
-                elif new and spared > 0:
-                    begin(top, start_s + sum(stretches_s[:-1]))
                 elif new:
+                    new -= 1
                     begin(0, start_s)
                 else:
                     break
-                new, spared = (new, spared) if able else (new - 1, spared - 1)
             if not busy:
                 return ended_s
             ended_s, at = heapq.heappop(busy)
             if at == top:
                 continue
-            others_wait = any(rung.waiting >= 1 for rung in rungs)
+            is_early = new or any(rung.waiting >= 1 for rung in rungs)
             rungs[at].arrived += 1
-            is_early = rungs[at].pauses and (new or others_wait)
             if rungs[at].lets_go_on(self._eta if is_early else None):
                 rungs[at].gone_on += 1
                 begin(at + 1, 0.0)
@@ -304,17 +282,10 @@ class TimeLeft:
             return self._kind == PROMOTION and bool(wanted)
         return self._keeps and self._start_up_s <= WORTH * stretch_s
 
-    @property
-    def _spared(self) -> int:
-        """The first trials that a pruner of Optuna lets by, as it has not seen enough."""
-        if self._kind in (PROMOTION, "none"):
-            return 0
-        return self._workers * math.ceil(UNPRUNED / self._workers)
-
     def _standing(self, trials: int, pauses: Sequence[bool]) -> "list[_Rung]":
         """The rungs with the trials that have arrived, and with how many are expected to go on."""
         rungs = [_Rung(each) for each in pauses]
-        for trial in self._search[self._spared :]:
+        for trial in self._search:
             reached = sum(level <= trial.resource for level in self._levels[:-1])
             if trial.state is State.PRUNED and self._kind != PROMOTION:
                 reached = 1
@@ -335,18 +306,17 @@ class TimeLeft:
     def _going_on(self, level: float, trials: int, pauses: bool) -> float:
         """The share of all trials that are expected to train beyond a level."""
         if self._kind != PROMOTION:
-            return KEPT
+            return min(1.0, KEPT + (1 - KEPT) * UNPRUNED / trials)
         last = self._levels[-2]
         share: float = IN_FULL[pauses] / math.sqrt(trials)
         if pauses:
             share *= self._workers**BESIDE * self._total / last
-        share = min(1.0, share)
-        return math.pow(share, (level / last) ** LOWER)
+        return math.pow(min(1.0, share), (level / last) ** LOWER)
 
     def _stretch_of(self, trial: Trial, now: float) -> tuple[float, int]:
         """Seconds until a trial that runs arrives at a level, and the index of that level."""
         top = len(self._levels) - 1
-        is_unjudged = trial.role in (Role.DEFAULT, Role.CONFIRM) or trial.number < self._spared
+        is_unjudged = trial.role in (Role.DEFAULT, Role.CONFIRM)
         above = (at for at, level in enumerate(self._levels) if level > trial.resource)
         at = top if is_unjudged else next(above, top)
         until = self._end_after(trial.resource) if at == top else self._levels[at]
@@ -354,17 +324,14 @@ class TimeLeft:
 
     def _until_s(self, trial: Trial, until: float, now: float) -> float:
         """Seconds until a trial that runs or is queued has come so far, by its own pace."""
-        attempts = [attempt for attempt in trial.attempts if attempt.ended is None]
-        device = attempts[-1].device if attempts else None
-        pace = self._paces.of(trial, device) or self._pace
+        latest = trial.attempts[-1] if trial.attempts else None
+        pace = self._paces.of(trial, latest.device if latest else None) or self._pace
         longest_s = self._start_up_s + max(0.0, until - trial.resource) * pace
-        if not attempts:
-            return longest_s + self._after_s
-        started, at = attempts[-1].started, attempts[-1].start_resource
-        known_s = attempts[-1].start_up_seconds
-        start_s = self._start_up_s if known_s is None else known_s
-        due = started + start_s + (until - at) * pace
-        return min(max(0.0, due - now), longest_s) + self._after_s
+        if latest is None or latest.ended is not None:
+            return longest_s
+        known_s = latest.start_up_seconds
+        began = latest.started + (self._start_up_s if known_s is None else known_s)
+        return min(max(0.0, began + (until - latest.start_resource) * pace - now), longest_s)
 
     def _repeats_s(self, share: float, now: float = 0.0) -> float:
         """Seconds of the repeats to come, if this share of the promised ones takes place."""
@@ -374,7 +341,7 @@ class TimeLeft:
         due = max(0, confirm.top * confirm.seeds - len(self._repeats))
         running = [trial for trial in self._repeats if _is_open(trial)]
         rests_s = [self._until_s(trial, self._total, now) for trial in running]
-        full_s = self._start_up_s + self._total * self._pace + self._after_s
+        full_s = self._start_up_s + self._total * self._pace
         at_once = min(self._workers, SIDE_BY_SIDE)
         return max([(share * due * full_s + sum(rests_s)) / at_once, *rests_s])
 
@@ -408,16 +375,6 @@ class _Rung:
         most = self.most(self.arrived)
         most = most if eta is None or not self.pauses else min(most, self.arrived / eta)
         return self.waiting >= 1 and self.gone_on < most - 0.5
-
-
-def _after_s(trial: Trial) -> float | None:
-    """Seconds of a trial's only attempt after its last report; None if that is not known."""
-    attempts = trial.attempts
-    own = own_pace(trial)
-    if len(attempts) != 1 or own is None or attempts[0].ended is None:
-        return None
-    held_s = attempts[0].ended - attempts[0].started - (attempts[0].start_up_seconds or 0.0)
-    return max(0.0, held_s - (trial.resource - attempts[0].start_resource) * own)
 
 
 def _is_open(trial: Trial) -> bool:

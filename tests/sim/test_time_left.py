@@ -114,7 +114,9 @@ def test_the_range_is_wide_where_much_is_undecided_and_says_why():
     assert pruned.spread(60.0) > whole.spread(60.0) > 0
     assert "how many trials go on" in pruned.depends
     assert "how many trials go on" not in whole.depends
-    early = spec_with(**STUDIES["no pruner"], task={"kind": "command", "run": "a {x}", "ends_early": True})
+    early = spec_with(
+        **STUDIES["no pruner"], task={"kind": "command", "run": "a {x}", "ends_early": True}
+    )
     assert "how early they end" in TimeLeft(early, (), [None]).depends
 
 

@@ -38,7 +38,6 @@ FURTHER_S = 5.0
 """A trial trains on for at most as long as its first report took, and for so many seconds."""
 TIMED_REPORTS, TIMED_S = 3, 1.0  # it ends after so many reports, and so many seconds of them
 OTHER_S = 30.0  # a trial of a built-in task that takes longer is tried with one configuration
-NOISE = 0.2  # the share of a time to the first report that one alone changes by chance
 MAIN_GUARD = 'if it trains when it is imported, put that under if __name__ == "__main__"'
 HOW_TO_REPORT = "report once after each part of its budget: docs/own-training-code.md, command.md"
 SHOWN_LINES, SHOWN_LETTERS = 12, 200  # limits of a trial's printed lines that are shown
@@ -76,21 +75,23 @@ def first_report(spec: StudySpec, name: str, device: str, note: Note) -> dict[st
             failure = tried.end
             note(f"{name}: it then fails ({failure.kind.value}): {failure.text}")
         others: list[float] = []
-        alone: list[float] = []
         if spec.task["kind"] not in BUILT_IN:
-            again = partial(start, spec, device=device)
-            comparison = OtherValues(again, spec, params, tried, note)
+            start_again = partial(start, spec, device=device)
+            comparison = OtherValues(start_again, spec, params, tried, note)
             comparison.compare()
-            others, alone = comparison.slowness, comparison.slowness_alone
+            others = comparison.slowness
             if keeps_its_process(spec.task):
                 other = next(iter(most_different(spec, params)), params)
-                for line in remarks_on_process(again, spec, params, other, tried):
+                for line in remarks_on_process(start_again, spec, params, other, tried):
                     note(f"{name}: {line}")
             for line in files.remarks():
                 note(f"{name}: {line}")
         elif tried.seconds <= OTHER_S:
-            others = _slowness_of_another(spec, params, device, tried, note)
-        return measured(tried.news, tried, others, alone)
+            for other in most_different(spec, params)[:1]:
+                note("trying another configuration, for its time ...")
+                again, _ = start(spec, other, device, train_on_s=FURTHER_S, is_enough=_is_timed())
+                others = [slowness_of(again, tried)] if again.trained_s else []
+        return measured(tried.news, tried, others)
     if isinstance(tried.news, list):
         raise refusal(spec.text, name, tried.news)
     shown = [text for text in map(visible, printed) if text.strip()][-SHOWN_LINES:]
@@ -138,18 +139,6 @@ def _printed(log: Path) -> list[bytes]:
     return [line for line in log.read_bytes().split(b"\n") if line and not line.startswith(own)]
 
 
-def _slowness_of_another(
-    spec: StudySpec, params: Mapping[str, Any], device: str, first: Tried, note: Note
-) -> list[float]:
-    found = most_different(spec, params)[:1]
-    for other in found:
-        note("trying another configuration, for its time ...")
-        tried, _ = start(spec, other, device, train_on_s=FURTHER_S, is_enough=_is_timed())
-        if tried.trained_s.keys() & first.trained_s.keys():
-            return [slowness_of(tried, first)]
-    return []
-
-
 def _propose(spec: StudySpec, printed: list[bytes], note: Note) -> None:
     """Print the patterns that would read reports."""
     metric = spec.objective.metric
@@ -189,14 +178,8 @@ def _is_timed() -> Callable[[ev.Reported], bool]:
     return is_enough
 
 
-def measured(
-    report: ev.Reported,
-    tried: Tried,
-    others: Collection[float] = (),
-    alone: Collection[float] = (),
-) -> dict[str, float]:
-    """The measurements of a trial. Other configurations took so many times as long: `others` in
-    which every parameter has another value, as in a study, and `alone` in which one has."""
+def measured(report: ev.Reported, tried: Tried, others: Collection[float] = ()) -> dict[str, float]:
+    """The measurements of a trial; other configurations take so many times as long."""
     trained_s = tried.trained_s[report.resource]
     found = {
         "reported_at": report.resource,
@@ -206,7 +189,7 @@ def measured(
         "keeps_state": report.checkpoint is not None,
         "cores": tried.cores,
     }
-    found |= _paces(report.resource, trained_s, tried, others, alone)
+    found |= _paces(report.resource, trained_s, tried, others)
     if isinstance(tried.end, ev.Finished):
         found["ended_after_s"] = trained_s + tried.ended_s - tried.seconds
     if report.sizes is not None:
@@ -215,11 +198,7 @@ def measured(
 
 
 def _paces(
-    first_at: float,
-    trained_s: float,
-    tried: Tried,
-    others: Collection[float],
-    alone: Collection[float],
+    first_at: float, trained_s: float, tried: Tried, others: Collection[float]
 ) -> dict[str, float]:
     """Seconds for a unit of the budget, of this trial, on average, at least and at most, and those
     of the start: the first report tells them apart only with a second one."""
@@ -233,13 +212,11 @@ def _paces(
         pace = max(0.0, seconds[-1] - seconds[0]) / (at[-1] - at[0])
     own_start_s = max(0.0, trained_s - first_at * pace)
     tried_paces = [pace, *(pace * slowness for slowness in others)]
-    different = (slowness for slowness in alone if abs(slowness - 1) > NOISE)
-    paces += [*tried_paces, *(pace * slowness for slowness in different)]
     return {
         "own_pace": pace,
         "pace": fmean(tried_paces),
-        "least_pace": min(paces),
-        "most_pace": max(paces),
+        "least_pace": min([*tried_paces, *paces]),
+        "most_pace": max([*tried_paces, *paces]),
         "start_up_seconds": tried.start_up_s + own_start_s,
     }
 

@@ -44,10 +44,7 @@ class OtherValues:
         self._params, self._first = params, first
         self._at, self._first_metrics = next(iter(first.reports.items()))
         self.slowness: list[float] = []
-        """How many times as long as the first configuration those take in which every parameter has
-        another value."""
-        self.slowness_alone: list[float] = []
-        """The same of those in which one parameter has."""
+        """How many times as long those take in which every parameter has another value."""
         self._has_differed = False
         self._objectives = [objective.metric for objective in spec.objectives]
 
@@ -96,9 +93,8 @@ class OtherValues:
             if not tried.reports:
                 self._note(_without_report(params, tried))
                 return None
-            if self._at in tried.trained_s:
-                slowness = slowness_of(tried, self._first)
-                (self.slowness_alone if is_alone else self.slowness).append(slowness)
+            if self._at in tried.trained_s and not is_alone:
+                self.slowness.append(slowness_of(tried, self._first))
             again = self._again.get(self._at, {})
             noisy = {name for name, _ in self._first_metrics.items() - again.items()}
             if not self._is_same(tried.reports) or noisy & set(self._objectives):

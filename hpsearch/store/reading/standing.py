@@ -175,11 +175,6 @@ class StudyStatus:
             return None, None
         return self.time_left.between(left_s)
 
-    def seconds_left_depends(self, now: float) -> list[str]:
-        """The facts that these seconds depend on; none where they are not known."""
-        known = self.seconds_left(now) is not None
-        return self.time_left.depends if self.time_left is not None and known else []
-
 
 def list_studies(connection: Connection) -> list[StudySummary]:
     """All studies, the newest first."""
