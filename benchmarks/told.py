@@ -155,7 +155,7 @@ def _checked(spec: StudySpec, task: Task, case: Case) -> Told:
     pace = pace_of(spec, measured) or 0.0
     time_left = TimeLeft(spec, (), [None] * case.workers)
     work_s = time_left.in_all_s(pace, measured["start_up_seconds"])[0] or 0.0
-    return work_s, *between_s(time_left, work_s, pace, measured)
+    return work_s, *between_s(spec, measured, time_left, work_s)
 
 
 def main() -> None:

@@ -1,9 +1,8 @@
 """The time until a study ends, by the time that its trials have taken.
 
-The rest of the study is played through: what runs, the trials still to come, and the promotions
-that are expected, as workers become free. How many go on at a rung is taken from what studies on
-recorded curves did (`benchmarks/told.py`), and from what is seen of this one. Then come the repeats
-(`search.confirm`). A limit of time or money ends all of this.
+The rest is played through: what runs, the trials to come, and promotions, as workers become free.
+How many go on at a rung is taken from what studies on recorded curves did (`benchmarks/told.py`),
+and from this one. Then come repeats (`search.confirm`). A limit of time or money ends all of this.
 
 Times are those of an average one of the present workers. Where these have other types of devices
 than attempts before them, the time that those took is converted by the paces on each type.
@@ -41,14 +40,11 @@ UNPRUNED, PRUNED_AT, KEPT = 5, 0.12, 0.25
 which it then prunes, and the share of trials that it lets by."""
 ENDS_AT, ENDS_SEEN = 0.9, 3.0
 """The share of the budget at which programs that end early do, and the ends this counts as."""
-REPEATED = 0.5
-"""The share of the promised repeats that takes place: the race may be decided earlier."""
-SIDE_BY_SIDE = 3
-"""The average number of repeats that run at a time: later ones wait for the earlier ones."""
+REPEATED = 0.5  # the share of the promised repeats that takes place, as a race is decided earlier
+SIDE_BY_SIDE = 3  # the average number of repeats that run at a time: later ones wait
 PACE, END, GO_ON = 0.25, 0.35, 0.24
-"""How far the real time may be off, nine times in ten, as a logarithm: by the paces of trials and
-by their ends, of what is left; and by how many of them go on, of the whole."""
-FURTHEST = 1.0  # the most that all of them come to
+"""The logarithm by which the real time is off, nine times in ten, at most: by paces and ends, what
+is left; and by how many trials go on, the whole."""
 HOW_MANY, HOW_EARLY = "how many trials go on", "how early they end"
 OTHERS = "how much longer other configurations take"
 MOST_PLAYED = 200  # the new trials that are played through; others take as long
@@ -107,11 +103,8 @@ class TimeLeft:
 
     def _rungs_and_end(self) -> list[float]:
         """The resources at which trials go on or do not, on average, and the end."""
-        levels: Sequence[float] = ()
-        if self._kind == PROMOTION:
-            levels = rung_levels(self._spec)
-        elif self._kind != "none":
-            levels = [PRUNED_AT * self._total]
+        levels = [PRUNED_AT * self._total] if self._kind != "none" else []
+        levels = list(rung_levels(self._spec)) if self._kind == PROMOTION else levels
         return [*(level for level in levels if level < self._total), self._total]
 
     def seconds(self, active_s: float, now: float) -> float | None:
@@ -123,9 +116,8 @@ class TimeLeft:
         if not self._workers or not known:
             return None
         self._pace = fmean(known)
-        attempts = [attempt for trial in trials for attempt in trial.attempts]
-        start_ups = [attempt.start_up_seconds for attempt in attempts]
-        self._start_up_s = fmean([s for s in start_ups if s is not None] or [0.0])
+        starts_s = [attempt.start_up_seconds for trial in trials for attempt in trial.attempts]
+        self._start_up_s = fmean([s for s in starts_s if s is not None] or [0.0])
         self._elapsed_s = active_s
         ends = self._limits_s(active_s, now)
         most = self._spec.budget.trials
@@ -147,15 +139,14 @@ class TimeLeft:
         depends = self.depends
         go_on = GO_ON * (self._elapsed_s + seconds) / max(seconds, 1e-9)
         spreads = (go_on * (HOW_MANY in depends), END * (HOW_EARLY in depends), PACE)
-        return min(FURTHEST, math.hypot(*spreads))
+        return min(1.0, math.hypot(*spreads))
 
     @property
     def depends(self) -> list[str]:
         """The facts that this range is for."""
         if self._is_limited:
             return [OTHERS]
-        how_many = [HOW_MANY] * (self._kind != "none")
-        return [*how_many, *([HOW_EARLY] * self._ends_early), OTHERS]
+        return [HOW_MANY] * (self._kind != "none") + [HOW_EARLY] * self._ends_early + [OTHERS]
 
     def _pace_of(
         self, trial: Trial, now: float, weight: Callable[[str | None], float]
@@ -165,8 +156,8 @@ class TimeLeft:
         own, device = own_pace(trial), trial.attempts[-1].device if trial.attempts else None
         if own is not None and _is_open(trial):
             return own * weight(device)
-        starts_s = sum(each.start_up_seconds or 0.0 for each in trial.attempts) * weight(device)
-        trained_s = _held_s([trial], now, weight) - starts_s
+        starts_s = sum(each.start_up_seconds or 0.0 for each in trial.attempts)
+        trained_s = _held_s([trial], now, weight) - starts_s * weight(device)
         return trained_s / trial.resource if trained_s > 0 and trial.resource > 0 else None
 
     def in_all_s(
@@ -183,13 +174,9 @@ class TimeLeft:
         self._pace = pace
         self._start_up_s = start_up_s
         self._keeps = keeps
-        limits_s = self._limits_s(0.0, 0.0)
-        first_limit_s = min(limits_s, default=None)
+        limit_s = min(self._limits_s(0.0, 0.0), default=None)
         trials = self._spec.budget.trials
-        if trials is None:
-            return None, first_limit_s
-        search_s = self._search_s(trials)
-        return search_s + self._repeats_s(1.0), first_limit_s
+        return trials and self._search_s(trials) + self._repeats_s(1.0), limit_s
 
     def _weight(self) -> Callable[[str | None], float]:
         """The speed on a type of device, as a share of that of an average present worker."""
@@ -205,8 +192,7 @@ class TimeLeft:
         budget = self._spec.budget
         limits = []
         if budget.wall_clock_s is not None:
-            left_s = budget.wall_clock_s - active_s
-            limits.append(max(0.0, left_s))
+            limits.append(max(0.0, budget.wall_clock_s - active_s))
         gpus = self._spec.resources.stated_gpus or self._latest_gpus()
         gpu_hours = gpus / 3600
 
@@ -230,8 +216,7 @@ class TimeLeft:
 
     def _search_s(self, trials: int, now: float = 0.0) -> float:
         """Seconds that the rest of the search takes."""
-        begun = self._scale * sum(bool(trial.attempts) for trial in self._search)
-        new = max(0.0, trials - begun)
+        new = max(0.0, trials - self._scale * sum(bool(each.attempts) for each in self._search))
         if new <= MOST_PLAYED:
             return self._played_s(trials, math.ceil(new), now)
         some, half = (self._played_s(trials, each, now) for each in (MOST_PLAYED, MOST_PLAYED // 2))
@@ -365,8 +350,7 @@ class _Rung:
         """Expect that this share of so many trials goes on, and learn from what was seen."""
         rate = share * max(trials, self.arrived) ** (1 - power)
         usual, seen, then = rate * self.arrived**power, self.gone_on, self.arrived
-        if seen < usual:
-            seen = min(usual, seen + self.waiting)
+        seen = max(seen, min(usual, seen + self.waiting))
         rate *= (seen + PRIOR * share) / (usual + PRIOR * share)
         self.most = lambda arrived: seen + rate * (arrived**power - then**power)
 
@@ -384,9 +368,5 @@ def _is_open(trial: Trial) -> bool:
 def _held_s(trials: Sequence[Trial], now: float, weight: Callable[[str | None], float]) -> float:
     attempts = [attempt for trial in trials for attempt in trial.attempts]
     weights = {device: weight(device) for device in {each.device for each in attempts}}
-    seconds = []
-    for attempt in attempts:
-        ended = attempt.ended or now
-        held_s = max(0.0, ended - attempt.started)
-        seconds.append(held_s * weights[attempt.device])
-    return sum(seconds)
+    held_s = [max(0.0, (each.ended or now) - each.started) for each in attempts]
+    return sum(s * weights[each.device] for s, each in zip(held_s, attempts, strict=True))

@@ -314,7 +314,7 @@ def sentence(
     busy = workers * measured.get("cores", 0.0)
     slower = 1.0 if capacity is None else max(1.0, busy / capacity.cpus)
     before_s = measured.get("process_seconds", 0.0) + STARTING_S
-    low_s, high_s = between_s(time_left, work_s, pace, measured)
+    low_s, high_s = between_s(spec, measured, time_left, work_s)
     low_s = before_s - STARTING_S + (0.0 if spec.budget.target is not None else low_s)
     high_s = before_s + STARTING_S + slower * high_s
     about_s = before_s + slower * work_s
@@ -329,18 +329,15 @@ def sentence(
 
 
 def between_s(
-    time_left: TimeLeft, work_s: float, pace: float, measured: Mapping[str, float]
+    spec: StudySpec, measured: Mapping[str, float], time_left: TimeLeft, work_s: float
 ) -> tuple[float, float]:
-    """The least and the most seconds that an estimate of all work means, nine times in ten: it lies
-    half way between the pace that was expected and the fastest and slowest ones that were seen."""
+    """The least and the most seconds that an estimate of all work means, nine times in ten: half
+    way between the pace that was expected and the fastest and slowest that were seen."""
+    paces = [pace_of(spec, measured, key) or 0.0 for key in ("least_pace", "pace", "most_pace")]
+    least, pace, most = (math.log(max(each, 1e-12)) for each in paces)
     spread = time_left.spread(work_s)
-    least, most = measured.get("least_pace", pace), measured.get("most_pace", pace)
-    faster, slower = (
-        math.log(each / pace) / 2 if each > 0 < pace else 0.0 for each in (least, most)
-    )
-    return work_s / math.exp(math.hypot(spread, faster)), work_s * math.exp(
-        math.hypot(spread, slower)
-    )
+    low, high = (math.hypot(spread, (each - pace) / 2) for each in (least, most))
+    return work_s / math.exp(low), work_s * math.exp(high)
 
 
 def _basis(spec: StudySpec, measured: Mapping[str, float]) -> str:

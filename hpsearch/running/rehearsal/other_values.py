@@ -45,7 +45,7 @@ class OtherValues:
         self._at, self._first_metrics = next(iter(first.reports.items()))
         self.slowness: list[float] = []
         """How many times as long those take in which every parameter has another value."""
-        self._has_differed = False
+        self._is_alone = self._has_differed = False
         self._objectives = [objective.metric for objective in spec.objectives]
 
     def compare(self) -> None:
@@ -62,7 +62,7 @@ class OtherValues:
 
     def _compare_alone(self, other: Mapping[str, Any]) -> None:
         """Start again with another value of one parameter, for each, as long as there is time."""
-        give_up = time.monotonic() + ALONE_S
+        self._is_alone, give_up = True, time.monotonic() + ALONE_S
         names = _differing(other, self._params)
         if len(names) + len(self._first.asked) < 2:
             return
@@ -73,27 +73,23 @@ class OtherValues:
                 return
             if space.completed(self._spec.space, params, self._spec.requires) != params:
                 continue  # others would need values of their own, or none
-            found = self._without_effect([params], [name] if is_asked else (), is_alone=True)
+            found = self._without_effect([params], [name] if is_asked else ())
             if found is not None:
                 self._note(replace(found, names=[name], is_all=False).warning)
 
     def _without_effect(
-        self,
-        configurations: Sequence[Mapping[str, Any]],
-        asked: Collection[str],
-        *,
-        is_alone: bool = False,
+        self, configurations: Sequence[Mapping[str, Any]], asked: Collection[str]
     ) -> NoEffect | None:
         """The parameters that make no difference between the first configuration and others, which
         are started until that is known; None as soon as one reports something else, or nothing."""
         courses: list[Course] = []
-        is_enough = self._differs if is_alone else self._differs_and_is_timed
+        is_enough = self._differs if self._is_alone else self._differs_and_is_timed
         for place, params in enumerate(configurations, 1):
             tried, _ = self._start(params, train_on_s=TRAIN_ON_S, is_enough=is_enough, others=asked)
             if not tried.reports:
                 self._note(_without_report(params, tried))
                 return None
-            if self._at in tried.trained_s and not is_alone:
+            if self._at in tried.trained_s and not self._is_alone:
                 self.slowness.append(slowness_of(tried, self._first))
             again = self._again.get(self._at, {})
             noisy = {name for name, _ in self._first_metrics.items() - again.items()}

@@ -14,8 +14,8 @@ def tried(reports: dict[float, float]) -> Tried:
     return Tried(FIRST, seconds=75.0, trained_s=reports)
 
 
-def measured(reports: dict[float, float], **others: tuple[float, ...]) -> dict[str, float]:
-    return first_trial.measured(FIRST, tried(reports), **others)
+def measured(reports: dict[float, float], others: tuple[float, ...] = ()) -> dict[str, float]:
+    return first_trial.measured(FIRST, tried(reports), others)
 
 
 def test_reports_at_irregular_steps_tell_the_start_from_the_pace():
