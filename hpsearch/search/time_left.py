@@ -25,21 +25,18 @@ from hpsearch.study_file.methods import ETA, PROMOTION
 from hpsearch.study_file.models import StudySpec
 from hpsearch.study_file.types import AUTO
 
-PRIOR = 15.0  # the trials that an expectation counts as, beside those that were seen
+PRIOR = 10.0  # the trials that an expectation counts as, beside those that were seen
 IN_FULL = {True: 0.4, False: 1.8}
 """The trials trained in full, as a multiple of the root of all, where they are stopped; and where
 they pause, on one worker, with a rung at the very end."""
 BESIDE = 0.3  # with more workers more go on, before it shows which are the best: to this power
-LOWER = 1.5
-"""Beyond a lower rung goes the share of those in full, to the power of how low it is, to this."""
+LOWER = 1.5  # beyond a lower rung goes the share in full to the power of how low it is, to this
 FEWER, FEWER_KEPT = {True: 0.75, False: 0.9}, 0.55
-"""Of so many trials at a rung as many go on as of this power of them: later ones must be better.
-The last is that of a pruner of Optuna."""
+"""Of so many trials at a rung go on as of this power of them; last, for a pruner of Optuna."""
 UNPRUNED, PRUNED_AT, KEPT = 5, 0.12, 0.25
 """The trials that a pruner of Optuna sees in full before it prunes, the share of the budget at
 which it then prunes, and the share of trials that it lets by."""
-ENDS_AT, ENDS_SEEN = 0.9, 3.0
-"""The share of the budget at which programs that end early do, and the ends this counts as."""
+ENDS_AT, ENDS_SEEN = 0.9, 3.0  # the share at which early ends are, and the ends it counts as
 REPEATED = 0.5  # the share of the promised repeats that takes place, as a race is decided earlier
 SIDE_BY_SIDE = 3  # the average number of repeats that run at a time: later ones wait
 PACE, END, GO_ON = 0.25, 0.35, 0.24
@@ -128,8 +125,7 @@ class TimeLeft:
         return left_s
 
     def between(self, seconds: float) -> tuple[float, float]:
-        """The least and the most seconds that an estimate of the time left means, nine times in
-        ten."""
+        """The least and the most seconds that a time left means, nine times in ten."""
         factor = math.exp(self.spread(seconds))
         limit_s = self._spec.budget.wall_clock_s or math.inf
         return seconds / factor, min(seconds * factor, max(seconds, limit_s - self._elapsed_s))
@@ -151,8 +147,7 @@ class TimeLeft:
     def _pace_of(
         self, trial: Trial, now: float, weight: Callable[[str | None], float]
     ) -> float | None:
-        """Seconds that an average present worker trains a trial for one unit of the budget, with
-        what its program does at its end; None if it has not trained."""
+        """Seconds that an average worker trains a trial for one unit, with its program's end."""
         own, device = own_pace(trial), trial.attempts[-1].device if trial.attempts else None
         if own is not None and _is_open(trial):
             return own * weight(device)
@@ -223,8 +218,7 @@ class TimeLeft:
         return some + (some - half) / (MOST_PLAYED / 2) * (new - MOST_PLAYED)
 
     def _played_s(self, trials: int, new: int, now: float) -> float:
-        """Seconds until running trials and so many new ones are done: workers take up one that may
-        go on at the highest rung, or else a new one."""
+        """Seconds until running and new trials are done, if promotions come before new ones."""
         levels, start_s = self._levels, self._start_up_s
         stretches_s = [(high - low) * self._pace for low, high in pairwise([0.0, *levels])]
         top = len(levels) - 1
