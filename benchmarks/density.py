@@ -56,7 +56,7 @@ class Limit(NamedTuple):
 
 LIMITS = {
     "lines of product": Limit(65_500, 50_000),
-    "lines of benchmarks": Limit(7_900, 7_000),
+    "lines of benchmarks": Limit(8_050, 7_000),
     "lines of the simulator": Limit(950, 900),
     "lines of tests": Limit(63_200, 47_000),
     "words of documentation": Limit(43_000, 42_000),

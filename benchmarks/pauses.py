@@ -17,30 +17,22 @@ import os
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
-import math
 import statistics
 from collections import defaultdict
 from collections.abc import Mapping
 from concurrent.futures import ProcessPoolExecutor
-from contextlib import closing
 from typing import Any, NamedTuple
 
 import tables
 from hpsearch.domain.history import History
 from hpsearch.domain.lifecycle import State
 from hpsearch.domain.seeds import derived_seed
-from hpsearch.running.creation.study import create_study
-from hpsearch.running.driver.journal import LEASE_TTL_S
-from hpsearch.running.driver.loop import Driver
-from hpsearch.running.study_run.brain import build_study
 from hpsearch.search.ranking.selection import rank
-from hpsearch.store.store import Store
-from hpsearch.study_file.levels import trial_budget
 from races.curves import Task, tasks_in
 from races.ours import study_file
 from races.race import Judge, Terms
 from races.schedule import split
-from simulation.running import IN_MEMORY, OWNER, Curves, Straight
+from simulation.running import Curves, simulate
 
 FULL_S = 120.0
 METHODS: dict[str, dict[str, Any]] = {
@@ -85,22 +77,14 @@ def run(case: Case) -> dict[str, Any]:
     seed = derived_seed("pauses", case.task, case.seed)
     terms = Terms(case.trials, case.workers)
     spec = study_file(task, terms, seed, METHODS[case.method], case.trials)
-    patient = spec.resources.model_copy(update={"report_deadline_s": math.inf})
-    spec = spec.model_copy(update={"resources": patient})
     curves = task.curves()
-    executor = Straight(
+    history = simulate(
+        spec,
         Timed(curves, task.full_seconds),
-        trial_budget(spec),
         case.workers,
-        cold_s=case.start_s,
-        warm_s=case.start_s,
+        start_up_s=case.start_s,
         keeps=case.keeps,
     )
-    with closing(Store.open(IN_MEMORY)) as store:
-        history = create_study(store, spec, "")
-        lease = store.acquire(history.study.id, OWNER, LEASE_TTL_S)
-        study, clock = build_study(history, spec), executor.clock
-        Driver(study, executor, store, lease, None, clock, poll_s=math.inf).run()
     return _figures(task, curves, history)
 
 

@@ -307,6 +307,7 @@ def simulate(
     earlier: Sequence[EarlierStudy] = (),
     start_up_s: float = 0.0,
     keeps: bool = True,
+    kind: type[Straight] = Straight,
 ) -> History:
     """Run a study to its end, in a database in memory, and return all its records.
 
@@ -322,11 +323,12 @@ def simulate(
         earlier: The evidence of earlier studies, in place of the study file's `warm_start`.
         start_up_s: Seconds of an attempt before it trains.
         keeps: False if attempts keep nothing to go on from.
+        kind: Of the executor.
     """
     patient = spec.resources.model_copy(update={"report_deadline_s": math.inf})
     spec = spec.model_copy(update={"resources": patient})
     budget = trial_budget(spec)
-    executor = Straight(
+    executor = kind(
         curves, budget, workers, gpus, cold_s=start_up_s, warm_s=start_up_s, keeps=keeps
     )
     limit_s = spec.budget.wall_clock_s

@@ -1,51 +1,50 @@
 """The time until a study ends, by the time that its trials have taken.
 
-It is that of the trials that run, of those still to come, of the promotions that are expected, and
-of the repeats (`search.confirm`). As long as few trials have shown it, how many train how far is
-taken from what studies on recorded curves did (`benchmarks/pauses.py`). A limit of time or money
-ends all of this.
+The rest is played through: what runs, the trials to come, and promotions, as workers become free.
+How many go on at a rung is taken from what studies on recorded curves did (`benchmarks/told.py`),
+and from this one. Then come repeats (`search.confirm`). A limit of time or money ends all of this.
 
 Times are those of an average one of the present workers. Where these have other types of devices
 than attempts before them, the time that those took is converted by the paces on each type.
 """
 
+import heapq
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from itertools import pairwise
 from statistics import fmean
 
 from hpsearch.domain.facts import Role
 from hpsearch.domain.lifecycle import State
-from hpsearch.domain.paces import Paces
+from hpsearch.domain.paces import Paces, own_pace
 from hpsearch.domain.records import Trial
+from hpsearch.search.pausing import WORTH
 from hpsearch.study_file.levels import rung_levels
-from hpsearch.study_file.methods import PROMOTION
+from hpsearch.study_file.methods import ETA, PROMOTION
 from hpsearch.study_file.models import StudySpec
 from hpsearch.study_file.types import AUTO
 
-FEWEST = 3  # the fewest trials at rest that an estimate is made from
-IN_FULL = {True: 1.25, False: 1.75}
-"""The trials that are trained in full, as a multiple of the root of all, where trials pause and
-where they are stopped."""
-FORETOLD = 1.5
-"""A rung that lies this many times as early lets fewer by: after 0.1 of the budget 1 - 0.15."""
-UNPRUNED, PRUNED_AT = 5, 0.25
-"""The trials that a pruner of Optuna trains in full before it prunes, and the mean resource of
-others, as a share of the budget."""
-PRIOR = 5.0  # the trials that such an expectation counts as
-STARTS = 0.75
-"""The share of promotions that need another start, where trials pause: others go straight on."""
-TAIL = 0.25
-"""The share of a full training for which the other workers wait for the last one, on average."""
-REPEATED = 0.5
-"""The share of the promised repeats that takes place: the race may be decided earlier."""
-SIDE_BY_SIDE = 3
-"""The average number of repeats that run at a time: later ones wait for the earlier ones."""
-SPREAD = 2.0
-"""The deviation of an estimate, as a share of it, times the root of the trials at rest."""
-UNSEEN = {True: 1.2, False: 1.6}
-"""The factor by which a whole study may take more or less than it is expected to before any trial
-has ended, where all are trained in full and where not."""
+PRIOR = 10.0  # the trials that an expectation counts as, beside those that were seen
+IN_FULL = {True: 0.4, False: 1.8}
+"""The trials trained in full, as a multiple of the root of all, where they are stopped; and where
+they pause, on one worker, with a rung at the very end."""
+BESIDE = 0.3  # with more workers more go on, before it shows which are the best: to this power
+LOWER = 1.5  # beyond a lower rung goes the share in full to the power of how low it is, to this
+FEWER, FEWER_KEPT = {True: 0.75, False: 0.9}, 0.55
+"""Of so many trials at a rung go on as of this power of them; last, for a pruner of Optuna."""
+UNPRUNED, PRUNED_AT, KEPT = 5, 0.12, 0.25
+"""The trials that a pruner of Optuna sees in full before it prunes, the share of the budget at
+which it then prunes, and the share of trials that it lets by."""
+ENDS_AT, ENDS_SEEN = 0.9, 3.0  # the share at which early ends are, and the ends it counts as
+REPEATED = 0.5  # the share of the promised repeats that takes place, as a race is decided earlier
+SIDE_BY_SIDE = 3  # the average number of repeats that run at a time: later ones wait
+PACE, END, GO_ON = 0.25, 0.35, 0.24
+"""The logarithm by which the real time is off, nine times in ten, at most: by paces and ends, what
+is left; and by how many trials go on, the whole."""
+HOW_MANY, HOW_EARLY = "how many trials go on", "how early they end"
+OTHERS = "how much longer other configurations take"
+MOST_PLAYED = 200  # the new trials that are played through; others take as long
 
 
 class TimeLeft:
@@ -68,71 +67,111 @@ class TimeLeft:
         paces: Paces | None = None,
     ) -> None:
         self._spec = spec
-        self._total = self._end_of(trials)
         self._search = [trial for trial in trials if trial.role is not Role.CONFIRM]
         self._repeats = [trial for trial in trials if trial.role is Role.CONFIRM]
         self._scale = (searched or len(self._search)) / (len(self._search) or 1)
         self._devices, self._workers = devices, len(devices)
         self._paces = paces or Paces(trials)
         self._kind = spec.search.pruner.kind
-        levels = rung_levels(spec) if self._kind == PROMOTION else ()
-        self._levels = [*(level for level in levels if level < self._total), self._total]
-        pauses = spec.search.pruner.arguments.get("pause", AUTO)
-        self._pauses = self._kind == PROMOTION and pauses is not False
-        self._pace = self._start_up_s = 0.0
+        self._eta = spec.search.pruner.arguments.get("eta", ETA)
+        self._ends = [trial.resource for trial in trials if trial.state is State.COMPLETE]
+        is_early = min(self._ends, default=math.inf) < spec.budget.per_trial.total
+        self._ends_early = is_early or bool(spec.task.get("ends_early", False))
+        self._total = self._mean_end()
+        self._levels = self._rungs_and_end()
+        self._pace = self._start_up_s = self._elapsed_s = 0.0
+        self._is_limited = False  # true if its budget ends the study
+        pruned = any(trial.state is State.PRUNED for trial in self._search)
+        self._keeps = not pruned or any(len(trial.attempts) > 1 for trial in self._search)
 
-    def _end_of(self, trials: Sequence[Trial]) -> float:
+    def _mean_end(self) -> float:
         """The resource at which trials end: their budget, or where their programs do."""
-        total = self._spec.budget.per_trial.total
-        ends = [trial.resource for trial in trials if trial.state is State.COMPLETE]
-        return fmean(ends) if len(ends) >= FEWEST else total
+        budget = self._spec.budget.per_trial.total
+        if not self._ends_early:
+            return budget
+        running = [trial.resource for trial in self._search if trial.state is State.RUNNING]
+        ends = [*self._ends, *map(self._end_after, running)] if self._ends else []
+        return (sum(ends) + ENDS_SEEN * ENDS_AT * budget) / (len(ends) + ENDS_SEEN)
+
+    def _end_after(self, resource: float) -> float:
+        """The resource at which a trial ends that has come so far, by those that ended later."""
+        later = [end for end in self._ends if end > resource]
+        return fmean(later) if later else self._spec.budget.per_trial.total
+
+    def _rungs_and_end(self) -> list[float]:
+        """The resources at which trials go on or do not, on average, and the end."""
+        levels = [PRUNED_AT * self._total] if self._kind != "none" else []
+        levels = list(rung_levels(self._spec)) if self._kind == PROMOTION else levels
+        return [*(level for level in levels if level < self._total), self._total]
 
     def seconds(self, active_s: float, now: float) -> float | None:
         """Seconds until the study ends, after so many of work; None where that is not known yet."""
         trials = self._search + self._repeats
         weight = self._weight()
-        held_s = _held_s(trials, now, weight)
-        trained = sum(trial.resource for trial in trials)
-        if not self._workers or trained <= 0 or held_s <= 0:
+        paces = [self._pace_of(trial, now, weight) for trial in trials]
+        known = [pace for pace in paces if pace is not None]
+        if not self._workers or not known:
             return None
-        attempts = [attempt for trial in trials for attempt in trial.attempts]
-        start_ups = [attempt.start_up_seconds for attempt in attempts]
-        known = [seconds for seconds in start_ups if seconds is not None]
-        self._start_up_s = fmean(known) if known else 0.0
-        self._pace = max(0.0, held_s - sum(known)) / trained
+        self._pace = fmean(known)
+        starts_s = [attempt.start_up_seconds for trial in trials for attempt in trial.attempts]
+        self._start_up_s = fmean([s for s in starts_s if s is not None] or [0.0])
+        self._elapsed_s = active_s
         ends = self._limits_s(active_s, now)
         most = self._spec.budget.trials
-        if most is not None and self._resting >= min(FEWEST, most):
-            ends.append(self._search_s(most) + self._repeats_s(REPEATED))
-        return min(ends, default=None)
+        if most is not None:
+            ends.append(self._search_s(most, now) + self._repeats_s(REPEATED, now))
+        left_s = min(ends, default=None)
+        self._is_limited = most is None or left_s != ends[-1]
+        return left_s
 
     def between(self, seconds: float) -> tuple[float, float]:
-        """The least and the most seconds that an estimate of the time left may mean."""
-        deviation = min(0.9, SPREAD / math.sqrt(max(1.0, self._resting)))
-        return seconds * (1 - deviation), seconds * (1 + deviation)
+        """The least and the most seconds that a time left means, nine times in ten."""
+        factor = math.exp(self.spread(seconds))
+        limit_s = self._spec.budget.wall_clock_s or math.inf
+        return seconds / factor, min(seconds * factor, max(seconds, limit_s - self._elapsed_s))
+
+    def spread(self, seconds: float) -> float:
+        """The logarithm of the factor by which the time left may be more or less than so much."""
+        depends = self.depends
+        go_on = GO_ON * (self._elapsed_s + seconds) / max(seconds, 1e-9)
+        spreads = (go_on * (HOW_MANY in depends), END * (HOW_EARLY in depends), PACE)
+        return min(1.0, math.hypot(*spreads))
 
     @property
-    def _resting(self) -> float:
-        waiting = (State.QUEUED, State.RUNNING)
-        return sum(trial.state not in waiting for trial in self._search) * self._scale
+    def depends(self) -> list[str]:
+        """The facts that this range is for."""
+        if self._is_limited:
+            return [OTHERS]
+        return [HOW_MANY] * (self._kind != "none") + [HOW_EARLY] * self._ends_early + [OTHERS]
 
-    def in_all_s(self, pace: float, start_up_s: float) -> tuple[float | None, float | None]:
+    def _pace_of(
+        self, trial: Trial, now: float, weight: Callable[[str | None], float]
+    ) -> float | None:
+        """Seconds that an average worker trains a trial for one unit, with its program's end."""
+        own, device = own_pace(trial), trial.attempts[-1].device if trial.attempts else None
+        if own is not None and _is_open(trial):
+            return own * weight(device)
+        starts_s = sum(each.start_up_seconds or 0.0 for each in trial.attempts)
+        trained_s = _held_s([trial], now, weight) - starts_s * weight(device)
+        return trained_s / trial.resource if trained_s > 0 and trial.resource > 0 else None
+
+    def in_all_s(
+        self, pace: float, start_up_s: float, keeps: bool = True
+    ) -> tuple[float | None, float | None]:
         """Seconds that a whole study takes, for all its work and until its budget ends it; None for
         a number without a limit.
 
         Args:
             pace: Seconds that one worker trains for one unit of the budget.
             start_up_s: Seconds that an attempt takes until it trains.
+            keeps: False if trials keep nothing to go on from.
         """
         self._pace = pace
         self._start_up_s = start_up_s
-        limits_s = self._limits_s(0.0, 0.0)
-        first_limit_s = min(limits_s, default=None)
+        self._keeps = keeps
+        limit_s = min(self._limits_s(0.0, 0.0), default=None)
         trials = self._spec.budget.trials
-        if trials is None:
-            return None, first_limit_s
-        search_s = self._search_s(trials)
-        return search_s + self._repeats_s(1.0), first_limit_s
+        return trials and self._search_s(trials) + self._repeats_s(1.0), limit_s
 
     def _weight(self) -> Callable[[str | None], float]:
         """The speed on a type of device, as a share of that of an average present worker."""
@@ -148,8 +187,7 @@ class TimeLeft:
         budget = self._spec.budget
         limits = []
         if budget.wall_clock_s is not None:
-            left_s = budget.wall_clock_s - active_s
-            limits.append(max(0.0, left_s))
+            limits.append(max(0.0, budget.wall_clock_s - active_s))
         gpus = self._spec.resources.stated_gpus or self._latest_gpus()
         gpu_hours = gpus / 3600
 
@@ -171,115 +209,158 @@ class TimeLeft:
         latest = max(attempts, key=lambda attempt: attempt.started, default=None)
         return (latest.gpus if latest is not None else None) or 1.0
 
-    @property
-    def _full_s(self) -> float:
-        return self._total * self._pace + self._start_up_s
-
-    def _search_s(self, trials: int) -> float:
+    def _search_s(self, trials: int, now: float = 0.0) -> float:
         """Seconds that the rest of the search takes."""
-        workers = self._workers
-        rests_s = [self._rest_s(trial) for trial in self._search]
-        work_s = self._to_come_s(trials) + sum(rests_s)
-        if work_s <= 0:
-            return 0.0
-        others = (workers - 1) / workers
-        tail_s = TAIL * others * self._full_s
-        return max(work_s / workers, *rests_s, 0.0) + tail_s
+        new = max(0.0, trials - self._scale * sum(bool(each.attempts) for each in self._search))
+        if new <= MOST_PLAYED:
+            return self._played_s(trials, math.ceil(new), now)
+        some, half = (self._played_s(trials, each, now) for each in (MOST_PLAYED, MOST_PLAYED // 2))
+        return some + (some - half) / (MOST_PLAYED / 2) * (new - MOST_PLAYED)
 
-    def _to_come_s(self, trials: int) -> float:
-        """Seconds of the stretches that no trial has begun yet, on one worker."""
-        pace, start_up_s = self._pace, self._start_up_s
-        begun = [trial.resource for trial in self._search if trial.attempts]
-        new = max(0.0, trials - len(begun) * self._scale)
-        if len(self._levels) == 1:
-            return new * start_up_s + self._unpruned_s(trials, new)
-        seconds = low = 0.0
-        again = self._starts_again()
-        for level, share in zip(self._levels, self._shares(trials), strict=True):
-            reached = len(begun) if low == 0 else sum(resource > low for resource in begun)
-            coming = max(0.0, trials * share - reached * self._scale)
-            starts = 1.0 if low == 0 else again
-            seconds += coming * ((level - low) * pace + starts * start_up_s)
-            low = level
-        return seconds
+    def _played_s(self, trials: int, new: int, now: float) -> float:
+        """Seconds until running and new trials are done, if promotions come before new ones."""
+        levels, start_s = self._levels, self._start_up_s
+        stretches_s = [(high - low) * self._pace for low, high in pairwise([0.0, *levels])]
+        top = len(levels) - 1
+        rungs = self._standing(trials, [self._pauses_before(each_s) for each_s in stretches_s[1:]])
+        busy = [self._stretch_of(trial, now) for trial in self._search if _is_open(trial)]
+        heapq.heapify(busy)
+        ended_s = 0.0
 
-    def _unpruned_s(self, trials: int, new: float) -> float:
-        """Seconds of training so many new trials without rungs."""
-        if self._kind == "none":
-            ended = [trial.resource for trial in self._search if trial.state.terminal]
-            mean = fmean(ended) if ended else self._total
-            return new * mean * self._pace
-        in_full = max(0.0, new - max(0, trials - UNPRUNED))
-        mean = self._pruned_at() * self._total
-        return (in_full * self._total + (new - in_full) * mean) * self._pace
+        def begin(at: int, seconds: float) -> None:
+            heapq.heappush(busy, (ended_s + seconds + stretches_s[at], at))
 
-    def _pruned_at(self) -> float:
-        """The mean share of the budget that trials get under a pruner of Optuna."""
-        later = [each for each in self._search[UNPRUNED:] if each.state.terminal]
-        trained = self._scale * sum(trial.resource for trial in later) / self._total
-        return (trained + PRIOR * PRUNED_AT) / (self._scale * len(later) + PRIOR)
+        while True:
+            while len(busy) < self._workers:
+                able = [at for at in range(top) if rungs[at].lets_go_on(self._eta if new else None)]
+                if able:
+                    rungs[able[-1]].gone_on += 1
+                    begin(able[-1] + 1, start_s)
+                elif new:
+                    new -= 1
+                    begin(0, start_s)
+                else:
+                    break
+            if not busy:
+                return ended_s
+            ended_s, at = heapq.heappop(busy)
+            if at == top:
+                continue
+            is_early = new or any(rung.waiting >= 1 for rung in rungs)
+            rungs[at].arrived += 1
+            if rungs[at].lets_go_on(self._eta if is_early else None):
+                rungs[at].gone_on += 1
+                begin(at + 1, 0.0)
+            elif not rungs[at].pauses:
+                rungs[at].stopped += 1
 
-    def _starts_again(self) -> float:
-        """The starts that one promotion needs."""
-        if not self._pauses:
-            return 0.0
-        rungs = [level for level in self._levels if level < self._total]
-        begun = [trial for trial in self._search if trial.attempts]
-        promoted = self._scale * sum(trial.resource > low for trial in begun for low in rungs)
-        again = self._scale * sum(len(trial.attempts) - 1 for trial in begun)
-        return (again + PRIOR * STARTS) / (promoted + PRIOR)
+    def _pauses_before(self, stretch_s: float) -> bool:
+        """True if trials pause where such a stretch begins."""
+        wanted = self._spec.search.pruner.arguments.get("pause", AUTO)
+        if self._kind != PROMOTION or wanted != AUTO:
+            return self._kind == PROMOTION and bool(wanted)
+        return self._keeps and self._start_up_s <= WORTH * stretch_s
 
-    def _shares(self, trials: int) -> list[float]:
-        """The share of trials that begin to train up to each level, expected and as seen."""
-        root = IN_FULL[self._pauses] * math.sqrt(trials)
-        in_full = min(1.0, root / trials)
-        resources = [trial.resource for trial in self._search]
-        expected = before = share = 1.0
-        shares = [share]
-        for level, above in pairwise(self._levels):
-            is_last = above == self._total
-            early = 1 - FORETOLD * level / self._total
-            expected = in_full if is_last else max(in_full, min(before, early))
-            reached = self._scale * sum(resource >= level for resource in resources)
-            went_on = self._scale * sum(resource > level for resource in resources)
-            seen = went_on + PRIOR * expected / before
-            share *= seen / (reached + PRIOR)
-            shares.append(share)
-            before = expected
-        return shares
+    def _standing(self, trials: int, pauses: Sequence[bool]) -> "list[_Rung]":
+        """The rungs with the trials that have arrived, and with how many are expected to go on."""
+        rungs = [_Rung(each) for each in pauses]
+        for trial in self._search:
+            reached = sum(level <= trial.resource for level in self._levels[:-1])
+            if trial.state is State.PRUNED and self._kind != PROMOTION:
+                reached = 1
+            goes_on = _is_open(trial) or trial.state is State.COMPLETE
+            for rung in rungs[:reached]:
+                rung.arrived += self._scale
+                rung.gone_on += self._scale * (goes_on or rung is not rungs[reached - 1])
+            if reached and not goes_on and trial.state is not State.PAUSED:
+                rungs[reached - 1].stopped += self._scale
+        before = 1.0
+        for rung, level in zip(rungs, self._levels, strict=False):
+            after = self._going_on(level, trials, any(pauses))
+            power = FEWER[any(pauses)] if self._kind == PROMOTION else FEWER_KEPT
+            rung.expect(after / before, before * trials, power)
+            before = after
+        return rungs
 
-    def _rest_s(self, trial: Trial) -> float:
-        if trial.state not in (State.RUNNING, State.QUEUED):
-            return 0.0
-        resource = trial.resource
+    def _going_on(self, level: float, trials: int, pauses: bool) -> float:
+        """The share of all trials that are expected to train beyond a level."""
+        if self._kind != PROMOTION:
+            return min(1.0, KEPT + (1 - KEPT) * UNPRUNED / trials)
+        last = self._levels[-2]
+        share: float = IN_FULL[pauses] / math.sqrt(trials)
+        if pauses:
+            share *= self._workers**BESIDE * self._total / last
+        return math.pow(min(1.0, share), (level / last) ** LOWER)
+
+    def _stretch_of(self, trial: Trial, now: float) -> tuple[float, int]:
+        """Seconds until a trial that runs arrives at a level, and the index of that level."""
+        top = len(self._levels) - 1
         is_unjudged = trial.role in (Role.DEFAULT, Role.CONFIRM)
-        above = (level for level in self._levels if level > resource)
-        until = self._total if is_unjudged else next(above, self._total)
-        if self._kind not in (PROMOTION, "none") and trial.number >= UNPRUNED:
-            until = max(resource, (resource + self._total) / 2)
-        device = trial.attempts[-1].device if trial.attempts else None
-        pace = self._paces.of(trial, device) or self._pace
-        return max(0.0, until - resource) * pace
+        above = (at for at, level in enumerate(self._levels) if level > trial.resource)
+        at = top if is_unjudged else next(above, top)
+        until = self._end_after(trial.resource) if at == top else self._levels[at]
+        return self._until_s(trial, until, now), at
 
-    def _repeats_s(self, share: float) -> float:
+    def _until_s(self, trial: Trial, until: float, now: float) -> float:
+        """Seconds until a trial that runs or is queued has come so far, by its own pace."""
+        latest = trial.attempts[-1] if trial.attempts else None
+        pace = self._paces.of(trial, latest.device if latest else None) or self._pace
+        longest_s = self._start_up_s + max(0.0, until - trial.resource) * pace
+        if latest is None or latest.ended is not None:
+            return longest_s
+        known_s = latest.start_up_seconds
+        began = latest.started + (self._start_up_s if known_s is None else known_s)
+        return min(max(0.0, began + (until - latest.start_resource) * pace - now), longest_s)
+
+    def _repeats_s(self, share: float, now: float = 0.0) -> float:
         """Seconds of the repeats to come, if this share of the promised ones takes place."""
         confirm = self._spec.search.confirm
         if confirm is None:
             return 0.0
-        promised = confirm.top * confirm.seeds
-        due = max(0, promised - len(self._repeats))
-        rests_s = [self._rest_s(trial) for trial in self._repeats]
-        work_s = share * due * self._full_s + sum(rests_s)
+        due = max(0, confirm.top * confirm.seeds - len(self._repeats))
+        running = [trial for trial in self._repeats if _is_open(trial)]
+        rests_s = [self._until_s(trial, self._total, now) for trial in running]
+        full_s = self._start_up_s + self._total * self._pace
         at_once = min(self._workers, SIDE_BY_SIDE)
-        return max([work_s / at_once, *rests_s])
+        return max([(share * due * full_s + sum(rests_s)) / at_once, *rests_s])
+
+
+@dataclass
+class _Rung:
+    """The standing of the trials at a level, as it was seen and is played on."""
+
+    pauses: bool  # others than those that go on wait here, instead of ending
+    arrived: float = 0.0
+    gone_on: float = 0.0
+    stopped: float = 0.0
+    most: Callable[[float], float] = float  # the trials that go on in the end, of so many
+
+    @property
+    def waiting(self) -> float:
+        """The trials that may go on."""
+        return self.arrived - self.gone_on - self.stopped
+
+    def expect(self, share: float, trials: float, power: float) -> None:
+        """Expect that this share of so many trials goes on, and learn from what was seen."""
+        rate = share * max(trials, self.arrived) ** (1 - power)
+        usual, seen, then = rate * self.arrived**power, self.gone_on, self.arrived
+        seen = max(seen, min(usual, seen + self.waiting))
+        rate *= (seen + PRIOR * share) / (usual + PRIOR * share)
+        self.most = lambda arrived: seen + rate * (arrived**power - then**power)
+
+    def lets_go_on(self, eta: int | None) -> bool:
+        """True if one more goes on, at present; while new trials come, at most one in eta does."""
+        most = self.most(self.arrived)
+        most = most if eta is None or not self.pauses else min(most, self.arrived / eta)
+        return self.waiting >= 1 and self.gone_on < most - 0.5
+
+
+def _is_open(trial: Trial) -> bool:
+    return trial.state in (State.RUNNING, State.QUEUED)
 
 
 def _held_s(trials: Sequence[Trial], now: float, weight: Callable[[str | None], float]) -> float:
     attempts = [attempt for trial in trials for attempt in trial.attempts]
     weights = {device: weight(device) for device in {each.device for each in attempts}}
-    seconds = []
-    for attempt in attempts:
-        ended = attempt.ended or now
-        held_s = max(0.0, ended - attempt.started)
-        seconds.append(held_s * weights[attempt.device])
-    return sum(seconds)
+    held_s = [max(0.0, (each.ended or now) - each.started) for each in attempts]
+    return sum(s * weights[each.device] for s, each in zip(held_s, attempts, strict=True))

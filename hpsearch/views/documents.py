@@ -56,6 +56,7 @@ def status_document(status: StudyStatus, trust: StudyTrust, disk: int | None) ->
         "seconds_left": status.seconds_left(now),
         "seconds_left_low": low,
         "seconds_left_high": high,
+        "seconds_left_depends": status.time_left.depends if status.time_left and high else [],
         "idle_share": status.idle_share(now),
         "running": [asdict(each) for each in status.running],
         "failures": [asdict(each) for each in status.failures],

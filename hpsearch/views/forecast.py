@@ -1,6 +1,7 @@
 """A study before it runs: its space and rungs, the most it can spend, the workers that fit, its
 time, and the disk that its checkpoints will take."""
 
+import math
 import shutil
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -15,7 +16,7 @@ from hpsearch.domain.numbers import NOTHING, count, duration, in_unit, number, p
 from hpsearch.domain.plugins.door import offers_of
 from hpsearch.domain.plugins.offers import LibraryPlugin
 from hpsearch.search.pausing import WORTH
-from hpsearch.search.time_left import UNSEEN, TimeLeft
+from hpsearch.search.time_left import HOW_EARLY, HOW_MANY, OTHERS, TimeLeft
 from hpsearch.study_file.expressions.meaning import Expression
 from hpsearch.study_file.levels import rung_levels, trial_budget
 from hpsearch.study_file.methods import ETA, PROMOTION
@@ -305,7 +306,8 @@ def sentence(
     prices = spec.budget.cost_per_gpu_hour
     cheapest = min(prices, key=lambda name: prices[name]) if isinstance(prices, dict) else None
     time_left = TimeLeft(spec, (), [cheapest] * workers)
-    work_s, limit_s = time_left.in_all_s(pace or 0.0, start_up_s)
+    keeps = bool(measured.get("keeps_state", True))
+    work_s, limit_s = time_left.in_all_s(pace or 0.0, start_up_s, keeps)
     if limit_s is None and (pace is None or work_s is None):
         why = "no report has arrived" if pace is None else "its number of trials is not limited"
         return f"how long the study will take is not known: {why}"
@@ -314,27 +316,31 @@ def sentence(
     # The trial that was measured ran alone: together they may want more cores than there are.
     busy = workers * measured.get("cores", 0.0)
     slower = 1.0 if capacity is None else max(1.0, busy / capacity.cpus)
-    ends_early = _ends_early(spec)
-    least_pace = 0.0 if ends_early else pace_of(spec, measured, "least_pace") or pace
-    least_s, _ = time_left.in_all_s(least_pace, start_up_s)
-    most_s, _ = time_left.in_all_s(pace_of(spec, measured, "most_pace") or pace, start_up_s)
-    factor = UNSEEN[spec.search.pruner.kind == "none"]
     before_s = measured.get("process_seconds", 0.0) + STARTING_S
-    low_s = before_s - STARTING_S + (least_s or 0.0) / factor
-    high_s = before_s + STARTING_S + slower * (most_s or work_s) * factor
+    low_s, high_s = between_s(spec, measured, time_left, work_s)
+    low_s = before_s - STARTING_S + (0.0 if spec.budget.target is not None else low_s)
+    high_s = before_s + STARTING_S + slower * high_s
     about_s = before_s + slower * work_s
     if limit_s is not None and limit_s < about_s:
         return f"the study will take at most {duration(limit_s)} {on}: its budget ends it"
     if limit_s is not None:
         high_s = min(high_s, limit_s)
     between = f"between {duration(low_s)} and {duration(high_s)}"
-    about = "at most about" if ends_early else "about"
+    about = "about" if spec.budget.target is None else "at most about"
     said = f"the study will take {about} {duration(about_s)} {on}, {between}"
     return f"{said}: {_basis(spec, measured)}; {_depends(spec, measured, slower)}"
 
 
-def _ends_early(spec: StudySpec) -> bool:
-    return bool(spec.task.get("ends_early", False)) or spec.budget.target is not None
+def between_s(
+    spec: StudySpec, measured: Mapping[str, float], time_left: TimeLeft, work_s: float
+) -> tuple[float, float]:
+    """The least and the most seconds that an estimate of all work means, nine times in ten: half
+    way between the pace that was expected and the fastest and slowest that were seen."""
+    paces = [pace_of(spec, measured, key) or 0.0 for key in ("least_pace", "pace", "most_pace")]
+    least, pace, most = (math.log(max(each, 1e-12)) for each in paces)
+    spread = time_left.spread(work_s)
+    low, high = (math.hypot(spread, (each - pace) / 2) for each in (least, most))
+    return work_s / math.exp(low), work_s * math.exp(high)
 
 
 def _basis(spec: StudySpec, measured: Mapping[str, float]) -> str:
@@ -355,11 +361,12 @@ def _depends(spec: StudySpec, measured: Mapping[str, float], slower: float) -> s
     """The facts on which the time depends, and that a first trial does not tell."""
     is_end_unseen = "ended_after_s" not in measured and spec.task["kind"] not in BUILT_IN
     reasons = {
-        "how many trials go on": spec.search.pruner.kind != "none",
-        "how early it ends": _ends_early(spec),
+        HOW_MANY: spec.search.pruner.kind != "none",
+        HOW_EARLY: bool(spec.task.get("ends_early", False)),
+        "when its target is reached": spec.budget.target is not None,
         "what a trial does after its last report": is_end_unseen,
         f"how far trials side by side slow each other, here {slower:.1f} times": slower > 1,
-        "how much longer other configurations take": True,
+        OTHERS: True,
     }
     *before, last = [reason for reason, holds in reasons.items() if holds]
     return f"it depends on {', '.join(before)} and {last}" if before else f"it depends on {last}"

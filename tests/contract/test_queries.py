@@ -664,6 +664,7 @@ def test_the_status_of_a_study_tells_what_each_type_of_device_took_and_cost(stor
     assert study_facts(status, 0.0)["by device"] == by_device(status)
     document = status_document(status, StudyTrust(), None)
     assert document["seconds_left_low"] is document["seconds_left_high"] is None
+    assert document["seconds_left_depends"] == []
     assert document["devices"][1] == {
         "device": "Tesla T4",
         "gpu_seconds": 3600.0,

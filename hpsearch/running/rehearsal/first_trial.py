@@ -18,7 +18,7 @@ from hpsearch.errors import UserError
 from hpsearch.running.executors.first_report import Tried, try_out
 from hpsearch.running.executors.worker import ReplaceWorker
 from hpsearch.running.rehearsal import unlearnt
-from hpsearch.running.rehearsal.other_values import OtherValues, most_different
+from hpsearch.running.rehearsal.other_values import OtherValues, most_different, slowness_of
 from hpsearch.running.rehearsal.proposed_pattern import proposals
 from hpsearch.running.rehearsal.shared_files import SharedFiles
 from hpsearch.running.rehearsal.used_process import keeps_its_process, remarks_on_process
@@ -37,7 +37,7 @@ LIMIT_S = 120.0  # seconds that a trial may take to its first report
 FURTHER_S = 5.0
 """A trial trains on for at most as long as its first report took, and for so many seconds."""
 TIMED_REPORTS, TIMED_S = 3, 1.0  # it ends after so many reports, and so many seconds of them
-NOISE = 0.2  # the share of a time to the first report that differs by chance
+OTHER_S = 30.0  # a trial of a built-in task that takes longer is tried with one configuration
 MAIN_GUARD = 'if it trains when it is imported, put that under if __name__ == "__main__"'
 HOW_TO_REPORT = "report once after each part of its budget: docs/own-training-code.md, command.md"
 SHOWN_LINES, SHOWN_LETTERS = 12, 200  # limits of a trial's printed lines that are shown
@@ -76,17 +76,22 @@ def first_report(spec: StudySpec, name: str, device: str, note: Note) -> dict[st
             note(f"{name}: it then fails ({failure.kind.value}): {failure.text}")
         others: list[float] = []
         if spec.task["kind"] not in BUILT_IN:
-            again = partial(start, spec, device=device)
-            comparison = OtherValues(again, spec, params, tried, note)
+            start_again = partial(start, spec, device=device)
+            comparison = OtherValues(start_again, spec, params, tried, note)
             comparison.compare()
-            others = comparison.first_report_s
+            others = comparison.slowness
             if keeps_its_process(spec.task):
                 other = next(iter(most_different(spec, params)), params)
-                for line in remarks_on_process(again, spec, params, other, tried):
+                for line in remarks_on_process(start_again, spec, params, other, tried):
                     note(f"{name}: {line}")
             for line in files.remarks():
                 note(f"{name}: {line}")
-        return _measured(tried.news, tried, others)
+        elif tried.seconds <= OTHER_S:
+            for other in most_different(spec, params)[:1]:
+                note("trying another configuration, for its time ...")
+                again, _ = start(spec, other, device, train_on_s=FURTHER_S, is_enough=_is_timed())
+                others = [slowness_of(again, tried)] if again.trained_s else []
+        return measured(tried.news, tried, others)
     if isinstance(tried.news, list):
         raise refusal(spec.text, name, tried.news)
     shown = [text for text in map(visible, printed) if text.strip()][-SHOWN_LINES:]
@@ -173,12 +178,10 @@ def _is_timed() -> Callable[[ev.Reported], bool]:
     return is_enough
 
 
-def _measured(
-    report: ev.Reported, tried: Tried, others: Collection[float] = ()
-) -> dict[str, float]:
-    """The measurements of a trial; `others` are the seconds to the first reports of other ones."""
+def measured(report: ev.Reported, tried: Tried, others: Collection[float] = ()) -> dict[str, float]:
+    """The measurements of a trial; other configurations take so many times as long."""
     trained_s = tried.trained_s[report.resource]
-    measured = {
+    found = {
         "reported_at": report.resource,
         "reported_after_s": trained_s,
         "start_up_seconds": tried.start_up_s,
@@ -186,12 +189,12 @@ def _measured(
         "keeps_state": report.checkpoint is not None,
         "cores": tried.cores,
     }
-    measured |= _paces(report.resource, trained_s, tried, others)
+    found |= _paces(report.resource, trained_s, tried, others)
     if isinstance(tried.end, ev.Finished):
-        measured["ended_after_s"] = trained_s + tried.ended_s - tried.seconds
+        found["ended_after_s"] = trained_s + tried.ended_s - tried.seconds
     if report.sizes is not None:
-        measured |= {"checkpoint_bytes": report.sizes.now, "weights_bytes": report.sizes.ended}
-    return measured
+        found |= {"checkpoint_bytes": report.sizes.now, "weights_bytes": report.sizes.ended}
+    return found
 
 
 def _paces(
@@ -208,8 +211,7 @@ def _paces(
         paces = [max(0.0, s1 - s0) / (r1 - r0) for (r0, r1), (s0, s1) in steps]
         pace = max(0.0, seconds[-1] - seconds[0]) / (at[-1] - at[0])
     own_start_s = max(0.0, trained_s - first_at * pace)
-    different = (other_s for other_s in others if abs(other_s - trained_s) > NOISE * trained_s)
-    tried_paces = [pace, *(max(0.0, each - own_start_s) / first_at for each in different)]
+    tried_paces = [pace, *(pace * slowness for slowness in others)]
     return {
         "own_pace": pace,
         "pace": fmean(tried_paces),

@@ -43,8 +43,9 @@ class OtherValues:
         self._start, self._spec, self._note = start, spec, note
         self._params, self._first = params, first
         self._at, self._first_metrics = next(iter(first.reports.items()))
-        self.first_report_s: list[float] = []
-        """The seconds to the first reports of the further starts, where those are as far."""
+        self.slowness: list[float] = []
+        """How many times as long those take in which every parameter has another value."""
+        self._is_alone = self._has_differed = False
         self._objectives = [objective.metric for objective in spec.objectives]
 
     def compare(self) -> None:
@@ -61,7 +62,7 @@ class OtherValues:
 
     def _compare_alone(self, other: Mapping[str, Any]) -> None:
         """Start again with another value of one parameter, for each, as long as there is time."""
-        give_up = time.monotonic() + ALONE_S
+        self._is_alone, give_up = True, time.monotonic() + ALONE_S
         names = _differing(other, self._params)
         if len(names) + len(self._first.asked) < 2:
             return
@@ -82,15 +83,14 @@ class OtherValues:
         """The parameters that make no difference between the first configuration and others, which
         are started until that is known; None as soon as one reports something else, or nothing."""
         courses: list[Course] = []
+        is_enough = self._differs if self._is_alone else self._differs_and_is_timed
         for place, params in enumerate(configurations, 1):
-            tried, _ = self._start(
-                params, train_on_s=TRAIN_ON_S, is_enough=self._differs, others=asked
-            )
+            tried, _ = self._start(params, train_on_s=TRAIN_ON_S, is_enough=is_enough, others=asked)
             if not tried.reports:
                 self._note(_without_report(params, tried))
                 return None
-            if self._at in tried.trained_s:
-                self.first_report_s.append(tried.trained_s[self._at])
+            if self._at in tried.trained_s and not self._is_alone:
+                self.slowness.append(slowness_of(tried, self._first))
             again = self._again.get(self._at, {})
             noisy = {name for name, _ in self._first_metrics.items() - again.items()}
             if not self._is_same(tried.reports) or noisy & set(self._objectives):
@@ -107,6 +107,11 @@ class OtherValues:
         is_first = report.resource == self._at
         return is_first and not self._is_same({report.resource: report.metrics})
 
+    def _differs_and_is_timed(self, report: ev.Reported) -> bool:
+        """True at a second report at the earliest, which tells the pace from the start."""
+        self._has_differed |= self._differs(report)
+        return self._has_differed and report.resource > self._at
+
     def _is_same(self, reports: Reports) -> bool:
         now = reports.get(self._at, {})
         return all(now.get(name) == self._first_metrics.get(name) for name in self._objectives)
@@ -116,6 +121,17 @@ class OtherValues:
         """The reports of the first configuration, which trains once more, and for longer."""
         tried, _ = self._start(self._params, train_on_s=TRAIN_ON_S)
         return tried.reports
+
+
+def slowness_of(tried: Tried, first: Tried) -> float:
+    """How many times as long a trial takes as the first one, between the reports that both have
+    made, or to the only one."""
+    both = sorted(tried.trained_s.keys() & first.trained_s.keys())
+    begin, end = both[0], both[-1]
+    its_s, own_s = (each.trained_s[end] for each in (tried, first))
+    if begin < end:
+        its_s, own_s = its_s - tried.trained_s[begin], own_s - first.trained_s[begin]
+    return its_s / own_s if its_s > 0 and own_s > 0 else 1.0
 
 
 def _course(

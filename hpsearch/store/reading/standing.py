@@ -169,8 +169,7 @@ class StudyStatus:
         return self.time_left.seconds(self.summary.head.active_seconds, now)
 
     def seconds_left_between(self, now: float) -> tuple[float | None, float | None]:
-        """The least and the most seconds that this may mean: it depends on how many trials go on,
-        and on how long those to come take."""
+        """The least and the most seconds that this means, nine times in ten."""
         left_s = self.seconds_left(now)
         if self.time_left is None or left_s is None:
             return None, None
