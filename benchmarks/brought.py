@@ -42,7 +42,7 @@ parser.add_argument("--lr", type=float, default=0.1)
 parser.add_argument("--hidden", type=int, default=64)
 parser.add_argument("--epochs", type=int, default=9)
 parser.add_argument("--log-interval", type=int, default=10)
-options = parser.parse_args()
+options, _ = parser.parse_known_args()
 
 
 def accuracy(epoch):

@@ -8,6 +8,7 @@ settings and metrics of tasks and the arguments of methods, and what takes two k
 import ast
 import inspect
 import itertools
+from sys import modules
 from typing import Any
 
 from pydantic.json_schema import GenerateJsonSchema
@@ -35,8 +36,8 @@ class _Described(GenerateJsonSchema):
         made = super().model_schema(schema)
         model = schema["cls"]
         for part in model.__mro__:
-            if not issubclass(part, Model):
-                continue
+            if not issubclass(part, Model) or part.__name__ not in vars(modules[part.__module__]):
+                continue  # it has no source, as it was made of what plugins offer
             (definition,) = ast.parse(inspect.getsource(part)).body
             assert isinstance(definition, ast.ClassDef)
             for field, text in itertools.pairwise(definition.body):
