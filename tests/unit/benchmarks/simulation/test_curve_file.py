@@ -62,7 +62,7 @@ HEADER = "trial,lr,lora,rank,epochs,loss\n"
     [
         ("", "curves.csv", "hpsearch export"),
         (b"\xe4\n", "curves.csv: cannot be read", "hpsearch export"),
-        (gzip.compress(b"a,b"), "curves.csv: cannot be read", "hpsearch export"),
+        (gzip.compress(b"a,b", mtime=0), "curves.csv: cannot be read", "hpsearch export"),
         ("a,b\n1,2\n", "no column params.lr or lr", "known are a, b"),
         (f"{HEADER}0,x,false,,1,0.5\n", "lr is 'x'", "correct the cell"),
         (f"{HEADER}0,1,false,,1,0.5,4\n", "more cells than the header", "hpsearch export"),
