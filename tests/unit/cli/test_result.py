@@ -141,7 +141,15 @@ def test_status_of_a_young_study_says_that_nothing_is_known(run, study):
 def test_status_as_json_has_the_numbers(run, study):
     study(Bowl)
     first, second = json.loads(run("status", "--format", "json").out)["rungs"]
-    assert list(first) == [*("level", "reached", "paused", "finished", "correlation", "verdict")]
+    assert list(first) == [
+        "level",
+        "reached",
+        "paused",
+        "pruned",
+        "finished",
+        "correlation",
+        "verdict",
+    ]
     assert list(first["correlation"]) == ["value", "low", "high", "trials"]
     assert (first["level"], first["reached"], first["verdict"]) == (1.0, 60, "tells")
     assert second["level"] == 3.0

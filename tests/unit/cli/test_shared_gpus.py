@@ -27,7 +27,7 @@ def shared(save) -> str:
     return "shared"
 
 
-@pytest.mark.parametrize("command", [["status"], ["result"], ["report"]])
+@pytest.mark.parametrize("command", [["status"], ["report"]])
 def test_it_is_said_with_the_price_of_a_trial(command, shared, run):
     name, *options = command
     said = run(name, shared, *options)
