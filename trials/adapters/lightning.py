@@ -98,11 +98,8 @@ class LightningReports(Callback):  # type: ignore[misc] # lightning is not follo
 
     def on_train_start(self, trainer: Trainer, pl_module: Any) -> None:
         """Turn the levels of the trial into steps, and put data and random generators in place.
-
-        Raises:
-            ValueError: The Trainer does not train for the trial's full budget, or does not continue
-                from its checkpoint.
-        """
+        Raises ValueError if the Trainer does not train for the trial's full budget, or does not
+        continue from its checkpoint."""
         is_restored = self._restored is not None
         if is_restored != (self._trial.checkpoint is not None):
             what = "the Trainer begins afresh, but the trial continues"
@@ -117,8 +114,7 @@ class LightningReports(Callback):  # type: ignore[misc] # lightning is not follo
     def _place_data(self, trainer: Trainer) -> None:
         """Begin the epoch's data again in its order, after the trained batches.
 
-        Lightning has begun it already, with generators in any state.
-        """
+        Lightning has begun it already, with generators in any state."""
         restored, self._restored = self._restored, None
         if restored is None:
             seed_everything(self._trial.seed)
@@ -150,11 +146,8 @@ class LightningReports(Callback):  # type: ignore[misc] # lightning is not follo
     def on_train_batch_end(
         self, trainer: Trainer, pl_module: Any, outputs: Any, batch: Any, batch_idx: int
     ) -> None:
-        """Ask for a validation at the trial's levels, and only there.
-
-        Raises:
-            TrialStopped: The trial is over.
-        """
+        """Ask for a validation at the trial's levels, and only there. Raises TrialStopped if the
+        trial is over."""
         if self._trial.stopped:
             raise TrialStopped
         self._due = self._level_at(trainer, batch_idx)
@@ -199,13 +192,11 @@ class LightningReports(Callback):  # type: ignore[misc] # lightning is not follo
             self._trial.note(Note(metrics=numbers_among(trainer.callback_metrics)))
 
     def _report(self, trainer: Trainer, *, begins_epoch: bool | None) -> None:
-        """Save, and make the report that is due.
+        """Save, and make the report that is due. Raises TrialStopped if the trial is paused or
+        stopped.
 
         Args:
             begins_epoch: Whether an epoch begins, or a batch; None after the training.
-
-        Raises:
-            TrialStopped: The trial is paused or stopped.
         """
         due, self._due = self._due, None
         if due is None:
@@ -231,8 +222,7 @@ class LightningReports(Callback):  # type: ignore[misc] # lightning is not follo
     ) -> None:
         """Take back Lightning's count of the batch or the epoch that begins.
 
-        Otherwise it would find the epoch complete, and begin with the one after it.
-        """
+        Otherwise it would find the epoch complete, and begin with the one after it."""
         if self._begins_epoch is None:
             return
         loop = checkpoint["loops"]["fit_loop"]
@@ -259,11 +249,6 @@ def _keep_own_checkpoints(trainer: Trainer, folder: Path) -> None:
 
 
 def _pace_of(trainer: Trainer, trial: FunctionTrial, *, is_script: bool) -> Pace:
-    """The pace of a Trainer.
-
-    Raises:
-        ValueError: It does not train for the trial's full budget.
-    """
     accumulated = trainer.accumulate_grad_batches
     batches = trainer.num_training_batches
     epoch_steps = None

@@ -77,10 +77,8 @@ class CheckpointFolder(ABC):
 
     @abstractmethod
     def remove(self, name: str) -> Exception | None:
-        """Remove a checkpoint or a draft.
-
-        Returns: The reason why a part of it is left; None if nothing is.
-        """
+        """Remove a checkpoint or a draft. Returns the reason why a part of it is left; None if
+        nothing is."""
 
     @abstractmethod
     def local(self, name: str) -> AbstractContextManager[Path]:
@@ -188,8 +186,7 @@ class CheckpointFolder(ABC):
         """A name for a checkpoint, such as `epoch-0.5` or `step-300`.
 
         A level that is saved twice gets a second name, because a folder cannot be replaced in one
-        step.
-        """
+        step."""
         number = int(level) if float(level).is_integer() else level
         name = first = f"{_SINGULAR[unit]}-{number}"
         again = 2

@@ -30,8 +30,7 @@ has 34 numbers for each feature, and 5 in each head for each pair of tokens (Kor
 def parts_of(lengths: Lengths) -> Ints:
     """Tokens of each part of each sample, shape (n, parts).
 
-    Each part of a sample, such as a source or a target, is padded to the longest in the batch.
-    """
+    Each part of a sample, such as a source or a target, is padded to the longest in the batch."""
     if lengths.ndim == 1:
         return lengths[:, None]
     return lengths
@@ -46,14 +45,13 @@ def totals(lengths: Lengths) -> Ints:
 def epoch_batches(
     lengths: Lengths, batch_size: int, seed: int, epoch: int, bucketing: bool
 ) -> list[Ints]:
-    """The batches of one epoch: every sample once, and an incomplete batch for the rest.
+    """The batches of one epoch: every sample once, and an incomplete batch for the rest. Returns
+    ceil(n / batch_size) arrays of row numbers.
 
     Args:
         epoch: From 0.
         bucketing: Whether samples of similar length share a batch. Then samples are shuffled,
             sorted by length inside chunks and cut into batches, and the batches are shuffled.
-
-    Returns: ceil(n / batch_size) arrays of row numbers.
     """
     generator = np.random.default_rng(derive(seed, Use.ORDER, epoch))
     order = generator.permutation(len(lengths))

@@ -98,12 +98,8 @@ def cached(name: str, build: Callable[[], CacheEntry], root: Path | None = None)
 
 
 def read(place: Path) -> CacheEntry:
-    """The entry at `place`, once every byte of it is verified.
-
-    Raises:
-        FileNotFoundError: There is no such entry.
-        OSError: It is damaged.
-    """
+    """The entry at `place`, once every byte of it is verified. Raises FileNotFoundError if there is
+    no such entry, OSError if it is damaged."""
     text = (place / MANIFEST).read_bytes()
     try:
         manifest = whole_folders.manifest_of(text)

@@ -18,13 +18,11 @@ MOST_SAMPLES = 20_000
 
 
 def of_training(lengths: Ints, batch_size: int, bucketing: bool, most: int = MOST_RUNGS) -> Ints:
-    """The ladder of the batches of epochs.
+    """The ladder of the batches of epochs. Returns rising lengths.
 
     Args:
         lengths: Tokens of each sample, shape (n,).
         most: Rungs.
-
-    Returns: Rising lengths.
     """
     some = lengths
     if len(lengths) > MOST_SAMPLES:

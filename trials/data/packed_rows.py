@@ -69,11 +69,8 @@ class PackedSamples(Samples):
         self._target_padding = targets.padding
 
     def gather(self, rows: Ints) -> Batch:
-        """The samples `rows` in their place.
-
-        Returns: The inputs `input_ids`, `position_ids` and `SEGMENTS`, and the labels, each of the
-            layout's shape.
-        """
+        """The samples `rows` in their place. Returns the inputs `input_ids`, `position_ids` and
+        `SEGMENTS`, and the labels, each of the layout's shape."""
         residence = self.residence
         layout = Layout.of(self._offsets, rows, self._capacity)
         filled = layout.filled
@@ -135,8 +132,7 @@ def _mask(
 ) -> torch.Tensor:
     """The attention mask of layers of a kind, shape (rows, 1, cells, cells).
 
-    Every cell sees at least one: padding sees padding.
-    """
+    Every cell sees at least one: padding sees padding."""
     text = config.get_text_config()
     segments = inputs[SEGMENTS]
     seen = segments[:, :, None] == segments[:, None, :]
@@ -199,8 +195,7 @@ def _computes_the_same(
     """True if the features of all tokens are equal in one packed row and in plain samples.
 
     Features are the input of the model's head, and take much less memory than the scores of a
-    vocabulary. They may differ by rounding.
-    """
+    vocabulary. They may differ by rounding."""
     offsets = np.cumsum([0, *lengths])
     tokens = _probe(model, sum(lengths))
     batch = _in_one_row(model, Sequences(tokens, offsets))

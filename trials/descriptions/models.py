@@ -88,14 +88,12 @@ class Pretrained:
 
 
 def parse_model(model: Any, base: Path, trusted: bool) -> Pretrained | Scratch:
-    """The model that a study file names; the path of a local folder becomes absolute.
+    """The model that a study file names; the path of a local folder becomes absolute. Raises
+    TaskError if it is neither a shape nor a name, or there is no such folder.
 
     Args:
         base: The folder that a relative path starts from.
         trusted: Whether the model's own code may run.
-
-    Raises:
-        TaskError: It is neither a shape nor a name, or there is no such folder.
     """
     if model == "scratch":
         return Scratch()

@@ -114,8 +114,7 @@ class ConnectedRanks:
         than `TrialStopped`.
 
         The first call about a subject on a rank belongs to the first one on rank 0, and so on. Rank
-        0 does not wait for the others.
-        """
+        0 does not wait for the others."""
         if self.size == 1:
             return decide()
         self._told[subject] += 1
@@ -147,7 +146,6 @@ class ConnectedRanks:
         return word["value"]
 
     def require_equal(self, what: str, value: object) -> None:
-        """Raise a ValueError if a value is not the same here as on rank 0."""
         of_first = self.broadcast(what, lambda: repr(value))
         if of_first != repr(value):
             raise ValueError(f"{what} of rank {self.rank} {value!r}, but of rank 0 {of_first}")
@@ -161,8 +159,7 @@ class ConnectedRanks:
         """The environment that torchrun sets and, if it `connects`, the process group.
 
         An error may come from a group that is broken, and whose end would wait for the other ranks.
-        It is left as it is, and its processes have to end.
-        """
+        It is left as it is, and its processes have to end."""
         # A store of its own: a group that is joined again would find the addresses of the last one.
         port = self.broadcast("port", self._serve)
         with _environment(_launched(self._place, Meeting(self._meeting.address, port))):

@@ -87,7 +87,6 @@ class _Places:
         return self.tensors[len(self.parameters) :]
 
     def hold(self, model: nn.Module) -> bool:
-        """True if a model's tensors are in their places."""
         return [t.data_ptr() for t in _tensors(model)] == [t.data_ptr() for t in self.tensors]
 
 
@@ -185,11 +184,8 @@ class CapturedRun:
         return self._replayed(name, batch, work, None) if self.replays(batch) else work(batch)
 
     def _replayed(self, name: str, batch: Batch, work: Work, plainly: Work | None) -> Tensors:
-        """The results of work, from its graph.
-
-        Args:
-            plainly: The same for a pass that trains, without a graph.
-        """
+        """The results of work, from its graph. `plainly`: the same for a pass that trains, without
+        a graph."""
         places = self._places
         if places is None:
             return work(batch)
@@ -209,7 +205,6 @@ class CapturedRun:
     def _capture(
         self, places: _Places, batch: Batch, work: Work, plainly: Work | None
     ) -> _Captured | None:
-        """Capture the work of a batch; None if that cannot be."""
         try:
             return _captured(places, batch, work, plainly, self._precision)
         except NotCapturableError as error:
@@ -267,7 +262,6 @@ class CapturedRun:
         return True
 
     def _device_bytes(self) -> int | None:
-        """The bytes of a GPU that this process may take; None on a CPU."""
         device = self._precision.device
         return memory.entitled_bytes(device) if device.type == "cuda" else None
 
@@ -317,7 +311,6 @@ def _captured(
         drawn.restore()
 
     def computed(work: Callable[[], Tensors]) -> list[torch.Tensor]:
-        """The loss and the gradients of work."""
         forget_gradients()
         loss = work()[0]
         gradients = [] if plainly is None else [each.clone() for each in places.gradients()]
@@ -340,11 +333,6 @@ def _captured(
 
 
 def _demand_equal(plain: list[torch.Tensor], replayed: list[torch.Tensor], rounding: float) -> None:
-    """Make sure that a replay has the results of the plain computation.
-
-    Raises:
-        NotCapturableError: It has others.
-    """
     for whole in (slice(0, 1), slice(1, None)):
         expected, found = plain[whole], replayed[whole]
         if not expected:
@@ -367,7 +355,6 @@ def _copied(batch: Batch) -> Batch:
 
 
 def _fill(places: Batch, batch: Batch) -> None:
-    """Copy a batch to the places of another of its shape."""
     for name, place in places.inputs.items():
         place.copy_(batch.inputs[name])
     places.labels.copy_(batch.labels)

@@ -65,11 +65,8 @@ class CompilableLoss:
         return self._compiled(batch)
 
     def with_fallback(self, work: Callable[[], T]) -> T:
-        """The result of `work`, which is done again without the compiler if that fails.
-
-        Raises:
-            RuntimeError: Memory ran out, or `work` fails without the compiler too.
-        """
+        """The result of `work`, which is done again without the compiler if that fails. Raises
+        RuntimeError if memory ran out, or `work` fails without the compiler too."""
         try:
             return work()
         except RuntimeError as error:  # what torch's compilers raise, or wrap other errors in

@@ -63,11 +63,9 @@ class EarlyStopping:
         return f"no improvement for {self._stale} {reports}"
 
     def state_dict(self) -> dict[str, Any]:
-        """The state, for `load_state_dict`."""
         return {"best": self._best, "reference": self._reference, "stale": self._stale}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Continue from a saved state."""
         self._best = state["best"]
         self._reference = state["reference"]
         self._stale = state["stale"]

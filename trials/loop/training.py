@@ -110,7 +110,6 @@ class TrainingRun:
     # ----------------------------------------------------------------------------------- the loop
 
     def __iter__(self) -> Iterator[Report | None]:
-        """Train: yields None after every optimizer step, and a Report at every level."""
         self._captured.begin()
         self._fit_micro_batch()
         while True:
@@ -124,7 +123,6 @@ class TrainingRun:
             yield None
 
     def _train_step(self) -> None:
-        """One optimizer step on the next batch, and a checkpoint after it if one is due."""
         began = self._clock()
         here = self.position
         rows = self._feed.order.rows(here.step)
@@ -133,7 +131,6 @@ class TrainingRun:
         self._count_step(step, gradients, began)
 
     def _step(self, rows: Ints, rate: float) -> tuple[TakenStep, _Gradients]:
-        """Forward, backward and update, in smaller micro-batches if memory runs out."""
         updates, samples = self._updates, len(rows)
         weight = self._workload.weight(rows)
         gradients = self._micro_batch.fitting(
@@ -145,7 +142,6 @@ class TrainingRun:
         return step, gradients
 
     def _accumulate_with_fallback(self, rows: Ints, weight: float, size: int) -> _Gradients:
-        """The same as `_accumulate`, tried again without the compiler or graphs if that fails."""
         for _ in range(2):
             try:
                 return self._loss.with_fallback(lambda: self._accumulate(rows, weight, size))
@@ -158,8 +154,7 @@ class TrainingRun:
         """The gradients of the mean loss of a batch, added up over micro-batches of `size`.
 
         May be repeated for the same step: it starts without gradients and with the step's own
-        random state.
-        """
+        random state."""
         here, group, precision = self.position, self._group, self._precision
         rank_step = here.step * group.size + group.rank
         seed = derive(self._seed, Use.STEP, rank_step)
@@ -198,7 +193,6 @@ class TrainingRun:
             return total / weight
 
     def _count_step(self, step: TakenStep, gradients: _Gradients, began: float) -> None:
-        """Move on by a step that all ranks have taken, and save if it is time to."""
         here, telemetry = self.position, self._telemetry
         after = here.after_step(step.samples)
         self.position = after
@@ -281,24 +275,20 @@ class TrainingRun:
         )
 
     def findings(self) -> tuple[Finding, ...]:
-        """The findings about the run's health so far."""
         return self._telemetry.findings(self.position.seconds)
 
     # -------------------------------------------------------------------------------- checkpoints
 
     def save(self) -> Path | str | None:
-        """Write a checkpoint of this moment, unless there is one, and wait until it is whole."""
         if not self._saves.is_saved(self.position):
             self._save(best=False)
         return self._saves.join(self.position)
 
     @property
     def best(self) -> Path | str | None:
-        """The checkpoint of the best report that is whole by now."""
         return self._saves.best
 
     def recorded(self, resource: float) -> None:
-        """Remove checkpoints that only reports before the one at `resource` need."""
         self._saves.recorded(resource)
 
     def _save(self, best: bool, can_wait: bool = False) -> None:
@@ -354,10 +344,8 @@ class TrainingRun:
 
     def rehearse(self) -> dict[str, float]:
         """Train one step and evaluate one batch, each of the longest samples, as the worst case.
-
-        Returns: `step_seconds`, `evaluation_seconds`, `parameters`, `peak_memory_bytes`,
-            `weights_bytes` and `checkpoint_bytes`.
-        """
+        Returns `step_seconds`, `evaluation_seconds`, `parameters`, `peak_memory_bytes`,
+        `weights_bytes` and `checkpoint_bytes`."""
         # A first step that compiles or captures says nothing about the others.
         self._loss.disable()
         self._captured.disable()

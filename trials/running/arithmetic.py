@@ -80,7 +80,8 @@ def adopt(
     threads: int | None,
     known: Collection[str] | None,
 ) -> tuple[dict[str, Any], Arithmetic]:
-    """Let this process compute as recorded, as far as it can.
+    """Let this process compute as recorded, as far as it can. Returns the settings with the
+    precision that is used, and the arithmetic of this process.
 
     Args:
         recorded: The arithmetic of the training so far; None for a new one.
@@ -88,8 +89,6 @@ def adopt(
         device: A torch device name.
         threads: For a new training; None for torch's own choice.
         known: The settings of the task; None if it takes any.
-
-    Returns: The settings with the precision that is used, and the arithmetic of this process.
     """
     precise = known is not None and PRECISION in known
     if precise:
@@ -125,7 +124,6 @@ def differences(before: Arithmetic, now: Arithmetic) -> list[str]:
 
 
 def _precision(recorded: Arithmetic | None, setting: str, device: str) -> str:
-    """The precision: as set, or else as recorded, or else the device's best."""
     import torch
 
     from trials.devices.precision import best_for

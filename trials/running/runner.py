@@ -79,8 +79,7 @@ class Runner:
 
         Ends after a report at or past `until`, after a step if `should_stop` is true, or when the
         run has finished. Raises the errors of the run, and Diverged after a report whose objectives
-        are not finite, where they have been.
-        """
+        are not finite, where they have been."""
         for item in self._iterator:
             if isinstance(item, Question):
                 if not self._settled(item):
@@ -111,24 +110,19 @@ class Runner:
         self._was_finite |= bool(found) and all(map(math.isfinite, found.values()))
 
     def save(self) -> Path | str | None:
-        """Save the run as it is now, as `Run.save`."""
         return self._run.save()
 
     @property
     def best(self) -> Path | str | None:
-        """The whole checkpoint of the best report, as `Run.best`."""
         return self._run.best
 
     def recorded(self, resource: float) -> None:
-        """Let checkpoints of earlier reports go, as `Run.recorded`."""
         self._run.recorded(resource)
 
     def findings(self) -> tuple[Finding, ...]:
-        """The findings about the run's health."""
         return self._run.findings()
 
     def close(self) -> bool:
-        """Release memory, files and threads, as `Run.close`."""
         return self._run.close()
 
 

@@ -75,7 +75,6 @@ def remove_abandoned(parent: Path, prefix: str) -> None:
 
 
 def _locked(folder: Path) -> int:
-    """Lock a folder and return the handle that holds the lock."""
     handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
     try:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -49,8 +49,7 @@ class LogFile:
     def note(self, text: str) -> None:
         """Add a line of this program's own, with the time.
 
-        A log that cannot be written must not end a training, so there is no error.
-        """
+        A log that cannot be written must not end a training, so there is no error."""
         line = f"{OURS}{now()} {text}\n".encode("utf-8", "backslashreplace")
         with suppress(OSError):
             self.write(line if self._ends_a_line() else b"\n" + line)
@@ -69,8 +68,7 @@ class LogFile:
         """Copy the end of the log, and begin anew in the same file.
 
         The file is not renamed, because other processes would continue to write in the renamed one.
-        What they print between the copy and the new beginning is lost.
-        """
+        What they print between the copy and the new beginning is lost."""
         earlier = Path(f"{self.path}{EARLIER}")
         draft = Path(f"{earlier}.new")
         begin = max(self.size - MOST_BYTES, 0)

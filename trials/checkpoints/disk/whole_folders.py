@@ -117,10 +117,8 @@ def digest_of_file(path: Path) -> str:
 
 
 def damage(folder: Path, expected: Mapping[str, str]) -> str | None:
-    """Compare the files of a folder with the digests in its manifest.
-
-    Returns: The first difference; None if all files are as expected.
-    """
+    """Compare the files of a folder with the digests in its manifest. Returns the first difference;
+    None if all files are as expected."""
     for file, digest in expected.items():
         try:
             path = below(folder, file)

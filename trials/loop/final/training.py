@@ -82,8 +82,6 @@ class Plan:
 
 @dataclass(frozen=True)
 class _Job:
-    """A task that is about to be trained for use."""
-
     task: Task
     parts: Parts
     plan: Plan
@@ -93,18 +91,15 @@ class _Job:
 
     @property
     def training_data(self) -> Any:
-        """The data of the training, with the validation samples if they are joined."""
         if self.plan.joined:
             return self.parts.joined(self.data)
         return self.data
 
     def fingerprints(self) -> dict[str, Any]:
-        """The SHA-256 of the prepared data, and of each file."""
         files = {key: sha256(path) for key, path in self.parts.files.items()}
         return {"data": self.parts.fingerprint(self.data), "files": files}
 
     def setup(self, place: Path) -> Setup:
-        """The setup of the run in a workplace."""
         plan, folder = self.plan, checkpoints_in(place)
         last = Checkpoints(folder).last
         return Setup(self.params, plan.seed, plan.budget, folder, last, plan.device, plan.goal)
@@ -118,20 +113,16 @@ def train(
     should_stop: Callable[[], bool] = lambda: False,
     watch: Callable[[Report], None] = lambda _: None,
 ) -> Path | None:
-    """Train, evaluate and write the next version.
+    """Train, evaluate and write the next version. Returns the version's folder; None if
+    `should_stop` ended the training, which the same call continues. Raises TaskError if the task
+    cannot be trained like this, its data or its settings do not fit, or another process trains the
+    same.
 
     Args:
         home: The folder of the versions; created if missing.
         say: Receives the progress, one line at a time.
         should_stop: Called after every step.
         watch: Receives each report.
-
-    Returns: The version's folder; None if `should_stop` ended the training, which the same call
-        continues.
-
-    Raises:
-        TaskError: The task cannot be trained like this, its data or its settings do not fit, or
-            another process trains the same.
     """
     job = _job(task, plan)
     fingerprints = job.fingerprints()
@@ -173,10 +164,8 @@ def _run(
     should_stop: Callable[[], bool],
     watch: Callable[[Report], None],
 ) -> dict[str, Any] | None:
-    """Train to the end.
-
-    Returns: The reason of the end, and findings; None if it was stopped, and has saved itself.
-    """
+    """Train to the end. Returns the reason of the end, and findings; None if it was stopped, and
+    has saved itself."""
     if setup.resume_from is not None:
         say("continuing where the same training was interrupted")
     runner = Runner(job.task, job.training_data, setup)
@@ -215,7 +204,6 @@ def _progress(report: Report, plan: Plan) -> str:
 
 
 def _complete(job: _Job, model: Path, setup: Setup) -> dict[str, Any]:
-    """Complete a model and measure it; returns facts for `training.json`."""
     plan, parts, budget = job.plan, job.parts, job.plan.budget
     parts.complete(model, job.data, setup)
     validation = test = None

@@ -41,11 +41,9 @@ class Series:
             self.every *= 2
 
     def state_dict(self) -> dict[str, Any]:
-        """The state, for `load_state_dict`."""
         return {"points": list(self.points), "every": self.every, "open": list(self._open)}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Continue from a saved state."""
         self.points = list(state["points"])
         self.every = state["every"]
         self._open = list(state["open"])
@@ -84,11 +82,8 @@ class RunHistory:
 
 
 class Trace:
-    """Collects the history of a run.
-
-    Args:
-        clock: Seconds, for the time spent waiting for batches; only differences count.
-    """
+    """Collects the history of a run. `clock`: seconds, for the time spent waiting for batches; only
+    differences count."""
 
     def __init__(self, clock: Callable[[], float] = time.perf_counter) -> None:
         self._clock = clock
@@ -130,7 +125,6 @@ class Trace:
         )
 
     def state_dict(self) -> dict[str, Any]:
-        """The state, for `load_state_dict`."""
         return {
             "losses": self._losses.state_dict(),
             "reports": [asdict(each) for each in self._reports],
@@ -139,7 +133,6 @@ class Trace:
         }
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Continue from a saved state."""
         self._losses.load_state_dict(state["losses"])
         self._reports = [Losses(**each) for each in state["reports"]]
         self._steps = state["steps"]

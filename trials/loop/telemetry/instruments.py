@@ -89,11 +89,8 @@ class Telemetry:
         self._cells += cells
 
     def settle(self) -> None:
-        """Wait for the device, and read the losses and gradient norms of the steps so far.
-
-        Raises:
-            Diverged: A loss was not finite, or a gradient that no loss scaler skips.
-        """
+        """Wait for the device, and read the losses and gradient norms of the steps so far. Raises
+        Diverged if a loss was not finite, or a gradient that no loss scaler skips."""
         if not self._pending:
             return
         steps, self._pending = self._pending, []
@@ -134,11 +131,8 @@ class Telemetry:
         self._utilization += _utilization(self._device)
 
     def read(self, seconds: float) -> dict[str, float]:
-        """The metrics of the settled steps since the last reading, and begin again.
-
-        Args:
-            seconds: Training time of the run so far.
-        """
+        """The metrics of the settled steps since the last reading, and begin again. `seconds`:
+        training time of the run so far."""
         assert not self._pending, "settle before reading"
         passed = max(seconds - self._since, 1e-9)
         weight = max(self._weight, 1.0)
@@ -172,13 +166,11 @@ class Telemetry:
         return findings.diagnose(history)
 
     def state_dict(self) -> dict[str, Any]:
-        """The state, for `load_state_dict`."""
         assert not self._pending, "settle before saving"
         meter = {name: getattr(self, name) for name in _SAVED}
         return {"meter": meter, "trace": self._trace.state_dict()}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Continue from a saved state."""
         for name in _SAVED:
             setattr(self, name, state["meter"][name])
         self._trace.load_state_dict(state["trace"])

@@ -34,7 +34,8 @@ Signature = tuple[tuple[str, int, int, int], ...]
 
 
 class AttemptFolder:
-    """The folder of one attempt, and its checkpoints.
+    """The folder of one attempt, and its checkpoints. Raises CheckpointError if the checkpoint is
+    damaged.
 
     Attributes:
         home: The folder around it, for files of ours.
@@ -42,9 +43,6 @@ class AttemptFolder:
         progress: The progress of the trial, from the checkpoint; empty for a trial that starts.
         newest: The newest checkpoint of this attempt; None if there is none.
         saved_at: The resource of that checkpoint.
-
-    Raises:
-        CheckpointError: The checkpoint is damaged.
     """
 
     def __init__(self, setup: Setup, *, resumes: bool) -> None:

@@ -42,14 +42,11 @@ class LineReader:
 
 
 class Program:
-    """A program and all of its descendants.
+    """A program and all of its descendants. Raises ProgramFailed if it cannot be started.
 
     Attributes:
         code: Its exit code, or minus the number of the signal that ended it; None before its end.
         clear: Whether nothing is left of it.
-
-    Raises:
-        ProgramFailed: It cannot be started.
     """
 
     def __init__(self, words: Sequence[str], folder: Path, environment: Mapping[str, str]) -> None:

@@ -140,11 +140,8 @@ class ReportLine:
 
 class JsonLines:
     """Each report is a line with a JSON object. Values that are not numbers are left out.
-
-    Args:
-        resource: The key of the resource, with ``+1`` if it is counted from 0. An object without it
-            is not a report.
-    """
+    `resource`: the key of the resource, with ``+1`` if it is counted from 0. An object without it
+    is not a report."""
 
     def __init__(self, resource: str) -> None:
         self._resource = resource

@@ -289,10 +289,8 @@ class CommandRun:
         """Save the program's files.
 
         At a report, the program is suspended, and continues when the run is iterated. Between
-        reports, the program is asked to end first, so that it can save its state.
-
-        Returns: None if there are no files, the program does not resume, or it is just writing.
-        """
+        reports, the program is asked to end first, so that it can save its state. Returns None if
+        there are no files, the program does not resume, or it is just writing."""
         if not self._command.resumes:
             return None
         if self._is_at_report:
@@ -322,10 +320,7 @@ class CommandRun:
         """Suspend the program at a moment at which its files are complete and match its reports.
 
         It may just have saved a state before its report. So it goes on until two looks show the
-        same.
-
-        Returns: Whether its files are complete.
-        """
+        same. Returns whether its files are complete."""
         began = time.monotonic()
         before: object = None
         while not program.over:

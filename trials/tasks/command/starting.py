@@ -103,7 +103,6 @@ def _head(file: Path) -> bytes:
 
 
 def _first_line(head: bytes) -> str:
-    """What follows #!; empty without it."""
     if not head.startswith(b"#!"):
         return ""
     return os.fsdecode(head[2:].partition(b"\n")[0]).strip(" \t")

@@ -22,8 +22,7 @@ _WHOLE = re.compile(r"-?[0-9]{1,18}")
 def class_names(labels: Iterable[str | None]) -> list[str]:
     """The classes in order: by number where all are whole numbers, else by name.
 
-    The order follows from the names alone: 1, 01 and 001 are one number, ordered by letters.
-    """
+    The order follows from the names alone: 1, 01 and 001 are one number, ordered by letters."""
     names = {str(label) for label in labels}
     if all(_WHOLE.fullmatch(name) for name in names):
         return sorted(names, key=lambda name: (int(name), name))

@@ -85,11 +85,8 @@ def on_shared(
 
 
 def usual_range(numbers: Floats) -> tuple[float, float]:
-    """The range outside of which a number lies far from the others.
-
-    Args:
-        numbers: None of them is NaN. Of no numbers, the range is that of 0.
-    """
+    """The range outside of which a number lies far from the others. `numbers`: none of them is NaN.
+    Of no numbers, the range is that of 0."""
     if len(numbers) == 0:
         return 0.0, 0.0
     low, median, high = np.percentile(numbers, [25, 50, 75])

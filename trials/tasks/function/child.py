@@ -228,11 +228,7 @@ def carried(error: BaseException) -> BaseException:
 
 
 class Child:
-    """The process.
-
-    Args:
-        connection: To its worker.
-    """
+    """The process. `connection`: to its worker."""
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection

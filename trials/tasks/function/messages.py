@@ -90,11 +90,8 @@ class CallEnded:
 
 @dataclass(frozen=True, slots=True)
 class Died:
-    """The process that was forked for an attempt has ended before it.
-
-    Args:
-        code: Its exit code, or minus the number of the signal that ended it.
-    """
+    """The process that was forked for an attempt has ended before it. `code`: its exit code, or
+    minus the number of the signal that ended it."""
 
     code: int
 

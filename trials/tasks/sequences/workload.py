@@ -49,8 +49,7 @@ class SequenceWorkload(BuiltInWorkload):
 
     A task names its model (`AUTO`, `scratch`). It overrides `keep`, `count` and `measure` for
     metrics of its own, and `outputs`, `scored` and `samples_of` if its model reads more than tokens
-    and a mask.
-    """
+    and a mask."""
 
     AUTO: ClassVar[Any]
     """The class of transformers that loads and builds the models."""

@@ -192,8 +192,7 @@ def columns(spec: TabularSpec, train: Texts) -> tuple[list[str], list[str]]:
     """The columns of numbers and of classes, without those that have a single value or name rows.
 
     If the part states one list alone, the other is found among the rest of the columns; if it
-    states both, no other column is read.
-    """
+    states both, no other column is read."""
     numeric, categorical = list(spec.numeric or ()), list(spec.categorical or ())
     if spec.numeric is not None and spec.categorical is not None:
         return numeric, categorical
