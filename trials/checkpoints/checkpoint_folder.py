@@ -42,12 +42,7 @@ def order_of(name: str) -> tuple[float, int]:
 
 
 class CheckpointFolder(ABC):
-    """The checkpoints of a trial. Operations raise the errors of the disk or the store.
-
-    Args:
-        files: A file system of fsspec.
-        root: The folder's path in it.
-    """
+    """The checkpoints of a trial. Operations raise the errors of the disk or the store."""
 
     def __init__(self, files: Any, root: str) -> None:
         self._files = files

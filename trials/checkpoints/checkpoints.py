@@ -49,7 +49,6 @@ class Checkpoints:
         folder: The trial's folder, a path or a URL; made on the first save.
         keep: The number of those on record that are kept whole: the newest, and those before it in
             case it is damaged.
-        unit: The unit of the levels that they are named by.
     """
 
     def __init__(self, folder: Path | str, keep: int = KEEP, unit: Unit = Unit.STEPS) -> None:
@@ -148,12 +147,8 @@ class Checkpoints:
         An earlier attempt may have found a better one whose report was lost with it; and where the
         newest checkpoint is damaged, the best one may be, too. A run that trains the same part
         again need not come to the same values, and so might never replace it. Returns whether the
-        best one so far is there. If it is lost, the next report is the best.
-
-        Args:
-            source: The checkpoint that the run was to continue from.
-            opened: The one that it continues from, an older one if `source` is damaged.
-        """
+        best one so far is there. If it is lost, the next report is the best. `opened`: the one that
+        it continues from, an older one if `source` is damaged."""
         here = self._here
         best = here.target("best")
         folder, continued = split(opened)

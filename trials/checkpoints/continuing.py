@@ -14,12 +14,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class OpenedCheckpoint:
-    """A checkpoint that a run continues from.
-
-    Args:
-        path: Its folder or URL.
-        files: A folder of this machine with its files.
-    """
+    """A checkpoint that a run continues from. `files`: a folder of this machine with its files."""
 
     path: Path | str
     files: Path

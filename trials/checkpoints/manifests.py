@@ -34,7 +34,6 @@ class Label:
 
     Args:
         level: The resource of the trial, which names the checkpoint.
-        is_best: Whether it is the best so far.
         stretch: The stretch that it belongs to; None if it is alone in its stretch.
         state: The files that only a run needs, and not a reader of the weights.
     """
@@ -99,7 +98,6 @@ def verify(folder: Path, name: str | None = None, whole: bool = False) -> None:
     missing or was changed.
 
     Args:
-        folder: A folder of this machine with its files.
         name: Its name in messages; None for the folder's own.
         whole: Whether its state is needed too, for a run to continue from it.
     """

@@ -38,14 +38,9 @@ def trim_waiting(
     """Remove the checkpoints that a trial does not need while it waits.
 
     Its newest checkpoint stays whole, and of its best one the weights. Those after the newest are
-    never touched, because the trial may continue meanwhile.
-
-    Args:
-        checkpoint: The newest one on record.
-        best: The best one on record.
-        still_waits: Called once the older checkpoints are listed: a trial that continues from one
-            of them, because the newest is damaged, writes others before the newest.
-    """
+    never touched, because the trial may continue meanwhile. `still_waits`: called once the older
+    checkpoints are listed: a trial that continues from one of them, because the newest is damaged,
+    writes others before the newest."""
     folder, newest = split(checkpoint)
     where = folder_at(folder)
     if not where.taken(newest):

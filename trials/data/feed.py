@@ -38,11 +38,7 @@ class Sampled(Protocol):
 
 
 class Feed:
-    """The training batches of one run. `asked`: the setting `data_workers`.
-
-    Attributes:
-        order: The batches of its steps.
-    """
+    """The training batches of one run. `asked`: the setting `data_workers`."""
 
     def __init__(
         self, workload: Workload, order: BatchOrder, group: Group, asked: int | str

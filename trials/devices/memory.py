@@ -131,7 +131,6 @@ def left_bytes(free: int, held: int, most: int) -> int:
     Args:
         free: Bytes that no process holds.
         held: Bytes that this process holds.
-        most: Bytes that this process is entitled to.
     """
     return max(min(free, most - held), 0)
 

@@ -61,12 +61,7 @@ class StepCounts:
 
 
 class Group:
-    """The ranks that train one trial together.
-
-    Args:
-        rank: This process's, from 0.
-        size: The number of ranks.
-    """
+    """The ranks that train one trial together."""
 
     def __init__(self, rank: int = 0, size: int = 1) -> None:
         self.rank = rank

@@ -34,14 +34,7 @@ _FOREVER = timedelta(days=30)
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """The place of a process among those of its trial.
-
-    Args:
-        local_rank: The rank among the processes of its node.
-        local_size: The number of processes on its node.
-        node: The number of its node.
-        nodes: The number of nodes.
-    """
+    """The place of a process among those of its trial."""
 
     rank: int
     size: int

@@ -105,11 +105,7 @@ def _gradients(parameters: list[nn.Parameter]) -> list[torch.Tensor]:
 
 
 class CapturedRun:
-    """The graphs of one run.
-
-    Attributes:
-        captures: Whether they are used.
-    """
+    """The graphs of one run."""
 
     def __init__(self, workload: Workload, settings: Settings, precision: Precision) -> None:
         self._workload = workload
@@ -146,8 +142,6 @@ class CapturedRun:
         Args:
             weight: The targets of the whole batch.
             scale: Of the gradients, a scalar on the device.
-            is_first: Whether they replace the gradients before.
-            share: Computes the loss.
         """
         places = self._places
         assert places is not None

@@ -33,17 +33,9 @@ def is_captured(settings: Settings, device: torch.device) -> bool:
 
 
 class CompilableLoss:
-    """The loss of a run's micro-batches, plain or compiled.
-
-    Attributes:
-        compiled: Whether it is compiled.
-
-    Args:
-        setting: The setting `compile`.
-        loss_sum: The plain loss.
-        processes: The number of ranks. Several never compile: if the compiler failed on one rank,
-            the others would wait for gradients that do not come.
-    """
+    """The loss of a run's micro-batches, plain or compiled. `processes`: the number of ranks.
+    Several never compile: if the compiler failed on one rank, the others would wait for gradients
+    that do not come."""
 
     def __init__(self, setting: str, loss_sum: Loss, processes: int = 1) -> None:
         self._setting = setting

@@ -15,11 +15,7 @@ SLACK = 1e-9
 
 class Horizon:
     """The full budget of a run, which is the horizon of its schedule whatever rung it reaches.
-
-    Args:
-        settings: The learning rate and its schedule.
-        lengths: Tokens of each training sample, shape (n,) or (n, parts).
-    """
+    `lengths`: tokens of each training sample, shape (n,) or (n, parts)."""
 
     def __init__(
         self, budget: Budget, settings: Settings, order: BatchOrder, lengths: Ints

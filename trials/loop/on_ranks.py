@@ -23,12 +23,8 @@ class NextStep(enum.StrEnum):
 
 
 class RunOnRanks:
-    """A run on one of several ranks (a `contract.Run`).
-
-    Args:
-        setup: With its `ranks`.
-        begin: Begins the run on this rank, in the process group of all.
-    """
+    """A run on one of several ranks (a `contract.Run`). `begin`: begins the run on this rank, in
+    the process group of all."""
 
     def __init__(self, setup: Setup, begin: Callable[[], Run]) -> None:
         assert setup.ranks is not None

@@ -76,15 +76,8 @@ class _Save:
 
 
 class RunSaves:
-    """Saves one run. Rank 0 writes, and the other ranks wait for it.
-
-    Args:
-        setup: The run's folder, and the checkpoint to continue from.
-        settings: When to save between reports, and how many checkpoints to keep.
-        write: Writes weights into a folder, in any thread.
-        group: The ranks.
-        clock: Seconds; only differences count.
-    """
+    """Saves one run. Rank 0 writes, and the other ranks wait for it. `write`: writes weights into a
+    folder, in any thread."""
 
     def __init__(
         self,

@@ -49,7 +49,6 @@ class _Gradients:
 
     Args:
         loss: A scalar, still on the device.
-        tokens: In the share.
         cells: Tokens and padding.
     """
 
@@ -59,16 +58,7 @@ class _Gradients:
 
 
 class TrainingRun:
-    """One attempt to train one configuration.
-
-    Attributes:
-        position: The progress of the run.
-
-    Args:
-        workload: The model and its data.
-        setup: Seed, budget, folder, device, and the checkpoint to continue from.
-        clock: Seconds; only differences count.
-    """
+    """One attempt to train one configuration."""
 
     def __init__(
         self,

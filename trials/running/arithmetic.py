@@ -38,7 +38,6 @@ class Arithmetic:
         threads: Threads that share one operation on the CPU.
         precision: bf16, fp16 or fp32; None if the task has no such setting.
         device: The processor with its vector instructions, or the GPU; None if it is unknown.
-        versions: Of the libraries that compute.
     """
 
     threads: int
@@ -85,8 +84,6 @@ def adopt(
 
     Args:
         recorded: The arithmetic of the training so far; None for a new one.
-        settings: The training's.
-        device: A torch device name.
         threads: For a new training; None for torch's own choice.
         known: The settings of the task; None if it takes any.
     """

@@ -45,12 +45,7 @@ def nobody_to_ask(question: Question) -> Mapping[str, Any]:
 
 
 class Runner:
-    """One attempt of a trial.
-
-    Args:
-        ask: Draws values that the run asks for.
-        note: Receives the run's notes.
-    """
+    """One attempt of a trial."""
 
     def __init__(
         self,

@@ -59,15 +59,9 @@ class Plan:
     """A final training.
 
     Args:
-        params: Every setting of the run.
-        seed: Everything random in it derives from this.
-        budget: The full trial budget.
         joined: Train on training and validation data together, to the end: without validation data
             it neither stops early nor chooses a checkpoint.
-        device: A torch device name.
         provenance: More facts for `training.json`, such as the origin of the configuration.
-        arithmetic: This process's.
-        goal: The study's objective, or None.
     """
 
     params: Mapping[str, Any]
@@ -119,10 +113,8 @@ def train(
     same.
 
     Args:
-        home: The folder of the versions; created if missing.
         say: Receives the progress, one line at a time.
         should_stop: Called after every step.
-        watch: Receives each report.
     """
     job = _job(task, plan)
     fingerprints = job.fingerprints()

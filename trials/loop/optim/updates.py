@@ -22,16 +22,8 @@ log = logging.getLogger(__name__)
 
 
 class Updates:
-    """The optimizer with all that surrounds it.
-
-    Attributes:
-        skipped: The steps that loss scaling has skipped so far.
-
-    Args:
-        model: On the device of `precision`.
-        settings: The optimizer, its learning rates, clipping and averaging.
-        precision: Its scaler, enabled for fp16 alone, decides which steps are skipped.
-    """
+    """The optimizer with all that surrounds it. `precision`: its scaler, enabled for fp16 alone,
+    decides which steps are skipped. `skipped`: the steps that loss scaling has skipped so far."""
 
     def __init__(self, model: nn.Module, settings: Settings, precision: Precision) -> None:
         device = precision.device

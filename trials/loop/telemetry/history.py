@@ -64,10 +64,6 @@ class RunHistory:
 
     Args:
         losses: The training loss, in order; one point is the mean of `every` steps.
-        every: Steps in a point.
-        reports: The losses of the reports.
-        steps: Optimizer steps taken.
-        waited_s: Seconds spent waiting for batches.
         trained_s: Seconds trained, waiting included.
         counted: The word for what `step` counts.
     """

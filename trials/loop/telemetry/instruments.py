@@ -33,9 +33,6 @@ class TakenStep:
     """One optimizer step.
 
     Args:
-        number: Of the step, from 1.
-        rate: The learning rate.
-        samples: In its batch.
         weight: Targets in its batch.
         loss: This rank's share of the mean loss of a target: a scalar, still on the device.
         norm: The gradient norm before clipping: a scalar, still on the device.
@@ -50,12 +47,8 @@ class TakenStep:
 
 
 class Telemetry:
-    """Sums over the steps since the last report, and the run's history.
-
-    Args:
-        precision: The run's arithmetic, and its device.
-        total: Adds a tensor of losses up over all ranks, in place.
-    """
+    """Sums over the steps since the last report, and the run's history. `total`: adds a tensor of
+    losses up over all ranks, in place."""
 
     def __init__(self, precision: Precision, total: Callable[[torch.Tensor], torch.Tensor]) -> None:
         self._may_skip = precision.scales

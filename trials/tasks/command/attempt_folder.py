@@ -41,8 +41,6 @@ class AttemptFolder:
         home: The folder around it, for files of ours.
         path: The folder that the program writes into.
         progress: The progress of the trial, from the checkpoint; empty for a trial that starts.
-        newest: The newest checkpoint of this attempt; None if there is none.
-        saved_at: The resource of that checkpoint.
     """
 
     def __init__(self, setup: Setup, *, resumes: bool) -> None:

@@ -26,11 +26,7 @@ end before its watcher has ended all of it."""
 
 
 class LineReader:
-    """Reads a stream that comes in pieces.
-
-    Attributes:
-        rest: What follows the last line end so far.
-    """
+    """Reads a stream that comes in pieces. `rest`: what follows the last line end so far."""
 
     def __init__(self) -> None:
         self.rest = b""

@@ -38,10 +38,8 @@ class ReportStream:
     """The reports of one start of a program. Its other output goes to the log.
 
     Args:
-        patterns, resource: As in `run.Command`.
         file: The file with the reports; None for standard output.
         metric: The study's objective; None for a trial without a study.
-        output: The log.
     """
 
     def __init__(
@@ -166,12 +164,7 @@ class PatternLines:
 
     The first pattern begins a new report. Of a line that is drawn again and again, such as a
     progress bar, the last state with a resource is the report. Such a report is held until another
-    resource is found, or the line ends.
-
-    Args:
-        patterns: In the order of the program's lines.
-        note: Takes remarks on lines that could not be searched.
-    """
+    resource is found, or the line ends. `patterns`: in the order of the program's lines."""
 
     def __init__(self, patterns: Sequence[ReportPattern], note: Callable[[str], None]) -> None:
         self._patterns = patterns

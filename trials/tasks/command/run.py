@@ -44,10 +44,8 @@ class Command:
     """A command as a study file states it.
 
     Args:
-        base: The folder that it runs in.
         reports: The file of the attempt's folder with the reports; None for standard output.
         patterns: The patterns of reports; empty if they are lines of JSON, or rows of CSV.
-        resource: The key of a report with its resource.
         ends_early: Whether it may end before its budget: with exit code 0 it is complete then.
         resumes: Whether it continues from the files of its folder.
         config: For the script of a W&B sweep: constants of its config; None for other programs.

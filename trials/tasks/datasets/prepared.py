@@ -59,7 +59,6 @@ def fingerprint(
     """The name of prepared data; None if a file or the tokenizer is missing.
 
     Args:
-        kind: The first word of the name.
         sources: The files and folders, or the share of the training data for validation.
         facts: Compared by their `repr`.
         model: The model whose tokenizer or processor encodes the data; None if none does.

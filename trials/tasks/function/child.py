@@ -139,12 +139,8 @@ def attend(
     *,
     connects: bool = True,
 ) -> bool:
-    """Attend to one attempt until it is closed; False if it has failed.
-
-    Args:
-        params: Of the function.
-        connects: Several ranks are connected before the function is called.
-    """
+    """Attend to one attempt until it is closed; False if it has failed. `connects`: several ranks
+    are connected before the function is called."""
     try:
         call = line.call = FunctionCall(setup, line.is_stopping)
     except BaseException as error:  # noqa: BLE001 - it is the worker's to judge

@@ -27,10 +27,7 @@ VALIDATION_LOSSES = ("loss", "validation_loss", "val_loss", "eval_loss")
 
 class ReportHistory:
     """The reports of all attempts of a trial, continued from the state in a checkpoint, if any.
-
-    Attributes:
-        trained_to: The resource that it has trained to, where that is not its last report's.
-    """
+    `trained_to`: the resource that it has trained to, where that is not its last report's."""
 
     def __init__(
         self, setup: Setup, checkpoints: Checkpoints, state: Mapping[str, Any] | None

@@ -34,8 +34,6 @@ class FunctionCall:
     """The state of a call of a training function, which its `FunctionTrial` and its run share.
 
     Attributes:
-        checkpoint: The folder of the checkpoint to continue from, or None.
-        newest: The newest checkpoint that this call has reported, or None.
         is_first: Whether this process is rank 0, or trains its trial alone. Others write into a
             folder that is thrown away.
     """

@@ -172,12 +172,8 @@ def _last_word(name: str) -> str:
 
 
 class TransformerFiles:
-    """A model with its tokenizer in the folder of a checkpoint (a `workload.Stored`).
-
-    Args:
-        base: The weights that its adapters belong to.
-        beside: Other files, such as the tokenizer's, by name.
-    """
+    """A model with its tokenizer in the folder of a checkpoint (a `workload.Stored`). `beside`:
+    other files, such as the tokenizer's, by name."""
 
     def __init__(
         self,

@@ -63,12 +63,8 @@ class ModelKind:
 
 @dataclass(frozen=True)
 class Template:
-    """A model to copy.
-
-    Args:
-        fresh: The modules without pretrained weights, which each trial initialises from its seed.
-        base: The pretrained weights.
-    """
+    """A model to copy. `fresh`: the modules without pretrained weights, which each trial
+    initialises from its seed."""
 
     model: transformers.PreTrainedModel
     fresh: frozenset[str]
@@ -82,12 +78,7 @@ def template(
     dtype: torch.dtype = torch.float32,
 ) -> Template:
     """The model to copy, loaded or built once in a process. Raises TaskError if the model cannot be
-    loaded.
-
-    Args:
-        scratch: The configuration of a shape.
-        dtype: The type of pretrained weights; others are float32.
-    """
+    loaded. `dtype`: the type of pretrained weights; others are float32."""
     if isinstance(model, Scratch):
         return built(kind.auto, scratch(model).to_json_string())
     return pretrained(model, kind, dtype)

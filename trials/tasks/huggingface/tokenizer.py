@@ -42,7 +42,6 @@ def load(
 
     Args:
         texts: The training texts, from which a tokenizer from scratch learns.
-        max_length: The longest text, in tokens.
         scratch: Learns a vocabulary of a size from texts; None for lower-cased word pieces.
         targets: The longest target texts, in tokens, by their settings; None without targets.
     """

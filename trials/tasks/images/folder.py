@@ -37,7 +37,6 @@ class ClassFiles:
     """The images of a folder.
 
     Args:
-        paths: In order, by class.
         names: The class of each: the first folder that it lies in.
         notes: Sentences on what was left out.
     """

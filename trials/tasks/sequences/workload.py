@@ -179,12 +179,8 @@ class SequenceWorkload(BuiltInWorkload):
 
     def measure(self, loss: float, counts: Sequence[int]) -> dict[str, float]:
         """The metrics beside the loss: if not overridden, the perplexity of a token, and the loss
-        by the byte, which compares models with different tokenizers.
-
-        Args:
-            loss: The mean loss of a validation target.
-            counts: The sums of `count` over all processes.
-        """
+        by the byte, which compares models with different tokenizers. `loss`: the mean loss of a
+        validation target."""
         bits = loss * self._targets() / math.log(2)
         return {
             "perplexity": perplexity(loss),

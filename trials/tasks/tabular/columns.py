@@ -86,8 +86,6 @@ class ColumnTexts:
 
     Args:
         rows: The number of rows with each text.
-        empty: The number of rows without one.
-        numbers: The number that each text is, if it is one.
         is_bool: Whether its type says that it holds true and false.
     """
 

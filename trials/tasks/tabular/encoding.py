@@ -43,7 +43,6 @@ class TabularEncoding:
     """The encoding of a table; a checkpoint describes its inputs by it.
 
     Args:
-        numeric: The columns of numbers.
         ranges: The usual range of each, to which its numbers are cut.
         means, deviations: Of the numbers in that range.
         flagged: The columns of numbers with a column that marks missing values.

@@ -141,12 +141,7 @@ NumberMetrics = Callable[[Floats, Floats, float], dict[str, float]]
 
 
 class NumberHead:
-    """A standardised number.
-
-    Args:
-        deviation: The size of 1 in the unit of the data.
-        measure: `of_numbers` or `of_quantities`.
-    """
+    """A standardised number. `deviation`: the size of 1 in the unit of the data."""
 
     def __init__(self, deviation: float, measure: NumberMetrics) -> None:
         self._deviation, self._measure = deviation, measure

@@ -32,12 +32,8 @@ SpecT = TypeVar("SpecT", bound=DataSpec)
 
 
 class TrainedTask(Generic[SpecT]):
-    """A task that the loop of `trials.loop.training` trains (a `contract.Task`).
-
-    Args:
-        task: The `task` part of a study file, its keys and types checked.
-        base: The folder its relative paths start from.
-    """
+    """A task that the loop of `trials.loop.training` trains (a `contract.Task`). `task`: the `task`
+    part of a study file, its keys and types checked."""
 
     DESCRIPTION: ClassVar[TaskDescription]
     SETTINGS: ClassVar[type[Settings]]
