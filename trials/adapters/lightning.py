@@ -140,7 +140,9 @@ class LightningReports(Callback):  # type: ignore[misc] # lightning is not follo
     def on_train_epoch_start(self, trainer: Trainer, pl_module: Any) -> None:
         """Make the report that was due at the end of the epoch before."""
         self._report(trainer, begins_epoch=True)
-        if _begins_data(trainer):
+        loop = trainer.fit_loop
+        is_resuming = loop.is_resuming or loop.epoch_loop.restarting
+        if trainer.current_epoch > 0 and not is_resuming:  # Lightning begins the data next
             self._epoch_began = _generators()
 
     def on_train_batch_end(
@@ -274,13 +276,6 @@ def _resumes_itself(trainer: Trainer) -> bool:
     """True if Lightning restores the place in the data, which the loaders keep."""
     loaders = trainer.fit_loop._combined_loader.flattened
     return all(hasattr(loader, "load_state_dict") for loader in loaders)
-
-
-def _begins_data(trainer: Trainer) -> bool:
-    """True if Lightning begins the data of an epoch next; not in the first or a resumed one."""
-    loop = trainer.fit_loop
-    is_resuming = loop.is_resuming or loop.epoch_loop.restarting
-    return trainer.current_epoch > 0 and not is_resuming
 
 
 def _generators() -> dict[str, Any]:

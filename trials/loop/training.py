@@ -154,7 +154,7 @@ class TrainingRun:
         tokens = cells = 0
         parts, weight = self._feed.parts(rows, weight, size, here.step)
         for part in parts:
-            with self._telemetry.waiting():
+            with self._telemetry.trace.waiting():
                 batch = self._feed.batch(part)
             # Ranks exchange their gradients only with the last micro-batch.
             is_first, is_last = part is parts[0], part is parts[-1]
@@ -229,7 +229,7 @@ class TrainingRun:
         self._group.require_equal(self._workload.model)
         metrics = self._evaluate()
         telemetry = self._telemetry
-        telemetry.report(self.position.step, metrics)
+        telemetry.trace.report(self.position.step, metrics["train_loss"], metrics["loss"])
         self._refuse_divergence(metrics)
         metrics["skipped_steps"] = float(self._updates.skipped)
         metrics["micro_batch"] = float(self._micro_batch.size)

@@ -144,17 +144,12 @@ def use_threads(environment: Mapping[str, str]) -> None:
 
 
 def _here(threads: int | None, precision: str | None, device: str) -> Arithmetic:
-    torch = sys.modules.get("torch")
+    torch, versions = sys.modules.get("torch"), versions_of(LIBRARIES)
     if torch is None:
-        count = threads or os.cpu_count() or 1
-        return Arithmetic(count, precision, device=_processor(), versions=versions_of(LIBRARIES))
+        return Arithmetic(threads or os.cpu_count() or 1, precision, _processor(), versions)
     on_cpu = torch.device(device).type == "cpu"
-    return Arithmetic(
-        threads=torch.get_num_threads(),
-        precision=precision,
-        device=_processor() if on_cpu else _gpu(device),
-        versions=versions_of(LIBRARIES),
-    )
+    where = _processor() if on_cpu else _gpu(device)
+    return Arithmetic(torch.get_num_threads(), precision, where, versions)
 
 
 def _gpu(device: str) -> str:

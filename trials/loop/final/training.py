@@ -83,21 +83,6 @@ class _Job:
     data: Any
     test: Any | None
 
-    @property
-    def training_data(self) -> Any:
-        if self.plan.joined:
-            return self.parts.joined(self.data)
-        return self.data
-
-    def fingerprints(self) -> dict[str, Any]:
-        files = {key: sha256(path) for key, path in self.parts.files.items()}
-        return {"data": self.parts.fingerprint(self.data), "files": files}
-
-    def setup(self, place: Path) -> Setup:
-        plan, folder = self.plan, checkpoints_in(place)
-        last = Checkpoints(folder).last
-        return Setup(self.params, plan.seed, plan.budget, folder, last, plan.device, plan.goal)
-
 
 def train(
     task: Task,
@@ -117,9 +102,12 @@ def train(
         should_stop: Called after every step.
     """
     job = _job(task, plan)
-    fingerprints = job.fingerprints()
+    files = {key: sha256(path) for key, path in job.parts.files.items()}
+    fingerprints = {"data": job.parts.fingerprint(job.data), "files": files}
     with workplace(home, _identity(plan, fingerprints)) as place:
-        setup = job.setup(place)
+        folder = checkpoints_in(place)
+        last = Checkpoints(folder).last
+        setup = Setup(job.params, plan.seed, plan.budget, folder, last, plan.device, plan.goal)
         outcome = _run(job, setup, say, should_stop, watch)
         if outcome is None:
             return None
@@ -160,7 +148,8 @@ def _run(
     has saved itself."""
     if setup.resume_from is not None:
         say("continuing where the same training was interrupted")
-    runner = Runner(job.task, job.training_data, setup)
+    data = job.parts.joined(job.data) if job.plan.joined else job.data
+    runner = Runner(job.task, data, setup)
     try:
         for report in runner.advance(float("inf"), should_stop):
             runner.recorded(report.resource)

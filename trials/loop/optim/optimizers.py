@@ -25,17 +25,16 @@ def build(
 ) -> torch.optim.Optimizer:
     """The optimizer that the settings name, over the model's trainable parameters. `captured`:
     whether its steps become a CUDA graph."""
-    capturable = captured and device.type == "cuda"
     rate = settings.learning_rate  # until the first step, which sets its own
     momentum = settings.momentum
     betas = (settings.beta1, settings.beta2)
-    epsilon = settings.epsilon
     fused = device.type in ("cuda", "cpu")  # one kernel a step instead of several a parameter
     if settings.optimizer == "muon":
         return _muon(model, settings, fused)
     groups = parameter_groups(model, settings)
     of_adam: dict[str, Any] = {
-        "lr": rate, "betas": betas, "eps": epsilon, "fused": fused, "capturable": capturable
+        "lr": rate, "betas": betas, "eps": settings.epsilon, "fused": fused,
+        "capturable": captured and device.type == "cuda",
     }  # fmt: skip
     match settings.optimizer:
         case "sgd":

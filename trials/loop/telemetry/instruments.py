@@ -6,7 +6,6 @@ the device, so `settle` reads several steps in one transfer.
 
 import math
 from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from statistics import fmean
 from typing import Any
@@ -54,7 +53,7 @@ class Telemetry:
         self._may_skip = precision.scales
         self._device = precision.device
         self._total = total
-        self._trace = Trace()
+        self.trace = Trace()
         self._utilization: list[float] = []
         self._pending: list[TakenStep] = []
         self._skips = 0
@@ -67,10 +66,6 @@ class Telemetry:
         self._since = seconds
         self._loss_sum = self._weight = 0.0
         self._samples = self._tokens = self._cells = 0
-
-    def waiting(self) -> AbstractContextManager[None]:
-        """The context of waiting for a batch: training stops meanwhile."""
-        return self._trace.waiting()
 
     def step(self, step: TakenStep) -> None:
         """Add an optimizer step, without waiting for the device."""
@@ -97,7 +92,7 @@ class Telemetry:
             self._take(step, loss, norm)
 
     def _take(self, step: TakenStep, loss: float, norm: float) -> None:
-        self._trace.step(loss)
+        self.trace.step(loss)
         if not math.isfinite(loss):
             raise self._diverged("loss", loss, step)
         if math.isfinite(norm):
@@ -145,28 +140,24 @@ class Telemetry:
             metrics["gpu_utilization"] = fmean(utilization)
         return metrics
 
-    def report(self, step: int, metrics: Mapping[str, float]) -> None:
-        """Add the losses of a report to the history."""
-        self._trace.report(step, metrics["train_loss"], metrics["loss"])
-
     def peak_memory_bytes(self) -> float:
         """The peak of the device's memory, as a metric."""
         return float(memory.peak_bytes(self._device))
 
     def findings(self, seconds: float) -> tuple[Finding, ...]:
         """The findings about the run's health after so many seconds of training."""
-        history = self._trace.history(seconds)
+        history = self.trace.history(seconds)
         return findings.diagnose(history)
 
     def state_dict(self) -> dict[str, Any]:
         assert not self._pending, "settle before saving"
         meter = {name: getattr(self, name) for name in _SAVED}
-        return {"meter": meter, "trace": self._trace.state_dict()}
+        return {"meter": meter, "trace": self.trace.state_dict()}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         for name in _SAVED:
             setattr(self, name, state["meter"][name])
-        self._trace.load_state_dict(state["trace"])
+        self.trace.load_state_dict(state["trace"])
 
 
 def _utilization(device: torch.device) -> list[float]:

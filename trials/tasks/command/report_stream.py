@@ -324,10 +324,7 @@ def _report(found: Mapping[str, Any], resource: str, line: str) -> ReportLine:
     key = resource.removesuffix(FROM_0)
     try:
         metrics = {metric_name(name): number_of(name, value) for name, value in found.items()}
-    except ValueError as error:
-        raise ProgramFailed(f"the report {line[:LETTERS]} is wrong: {error}") from None
-    reached = metrics.pop(key) + float(resource.endswith(FROM_0))
-    try:
+        reached = metrics.pop(key) + float(resource.endswith(FROM_0))
         resource_of(found[key])
         resource_of(reached)
     except ValueError as error:

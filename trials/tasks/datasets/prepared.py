@@ -101,13 +101,12 @@ def _encoder(model: Pretrained | Scratch) -> object:
         return model.vocabulary
     if model.trusted:
         return None
-    paths = _of_the_hub(model.name) if model.folder is None else _small_files(model.folder)
+    if model.folder is None:
+        paths = _of_the_hub(model.name)
+    else:
+        paths = [path for path in model.folder.iterdir() if path.is_file()]
+        paths = [path for path in paths if path.suffix not in _WEIGHTS]
     return sorted((path.name, digest_of_file(path)) for path in paths) or None
-
-
-def _small_files(folder: Path) -> list[Path]:
-    found = [path for path in folder.iterdir() if path.is_file()]
-    return [path for path in found if path.suffix not in _WEIGHTS]
 
 
 def _of_the_hub(model: str) -> list[Path]:

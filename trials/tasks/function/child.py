@@ -23,15 +23,7 @@ from multiprocessing.connection import Connection
 from typing import TYPE_CHECKING, Any
 
 from trials.checkpoints.manifests import CheckpointError
-from trials.contract import (
-    Item,
-    Note,
-    Pruned,
-    Setup,
-    TaskError,
-    TrainingFailed,
-    TrialStopped,
-)
+from trials.contract import Item, Note, Pruned, Setup, TaskError, TrainingFailed, TrialStopped
 from trials.devices.memory import keep_to_share
 from trials.foreign import code_of
 from trials.running.arithmetic import use_threads

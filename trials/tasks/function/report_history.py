@@ -11,13 +11,7 @@ from typing import Any
 
 from trials.checkpoints.checkpoints import Checkpoints
 from trials.contract import Finding, Setup
-from trials.loop.telemetry.findings import (
-    beyond_budget,
-    diagnose,
-    divergence,
-    overfitting,
-    plateau,
-)
+from trials.loop.telemetry.findings import beyond_budget, diagnose, divergence, overfitting, plateau
 from trials.loop.telemetry.history import Trace
 
 TRAIN_LOSS = "train_loss"

@@ -13,13 +13,7 @@ from trials.checkpoints.folders import is_url
 from trials.checkpoints.manifests import Label
 from trials.contract import TRAINED_TO, Goal, Item, Note, Question, Report, Setup, TrialStopped
 from trials.foreign import plain
-from trials.running.reported import (
-    LENGTHS,
-    Stopwatch,
-    numbers_of,
-    plain_note,
-    resource_of,
-)
+from trials.running.reported import LENGTHS, Stopwatch, numbers_of, plain_note, resource_of
 from trials.settings import in_full
 from trials.tasks.function.report_history import ReportHistory
 
@@ -272,10 +266,7 @@ class FunctionTrial:
             TrialStopped: The trial is over.
         """
         question = Question(plain(name), plain(distribution))
-        return self._call.broadcast("value", lambda: self._ask(question))
-
-    def _ask(self, question: Question) -> Any:
-        return self._wait_for(question)
+        return self._call.broadcast("value", lambda: self._wait_for(question))
 
     def note(self, note: Note) -> None:
         """Record something about the trial, beside what it reports.

@@ -13,12 +13,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from trials.contract import Problem
-from trials.descriptions.tabular import (
-    CLASSIFICATION,
-    REGRESSION,
-    TABULAR,
-    TabularSettings,
-)
+from trials.descriptions.tabular import CLASSIFICATION, REGRESSION, TABULAR, TabularSettings
 from trials.settings import Settings
 from trials.tasks.datasets import labels, tables
 from trials.tasks.datasets import remarks as common_remarks

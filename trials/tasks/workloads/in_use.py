@@ -1,6 +1,7 @@
 """A trained model in use: predictions and probabilities of many inputs, in batches on a device."""
 
 import abc
+import itertools
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -54,7 +55,7 @@ class ModelInUse(abc.ABC):
             numbers = outputs[:, 0].double() * self._deviation + self._mean
             return list(numbers.tolist())
         if self._target == LABELS:
-            return [sorted(self._names(row)) for row in outputs > 0]
+            return [sorted(itertools.compress(self.labels, row)) for row in (outputs > 0).tolist()]
         return [self.labels[number] for number in outputs.argmax(dim=1).tolist()]
 
     def probabilities(self, inputs: Any, batch_size: int = BATCH) -> npt.NDArray[np.float32]:
@@ -73,9 +74,6 @@ class ModelInUse(abc.ABC):
         shares = outputs.sigmoid() if self._target == LABELS else outputs.softmax(dim=1)
         found: npt.NDArray[np.float32] = shares.numpy()
         return found
-
-    def _names(self, row: torch.Tensor) -> list[str]:
-        return [name for name, has in zip(self.labels, row.tolist(), strict=True) if has]
 
 
 def in_batches(
