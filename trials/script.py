@@ -58,9 +58,8 @@ def importing(name: str) -> Iterator[None]:
 
 
 def end_import() -> None:
-    """End the import of a user's module here, if one is under way, by `ImportEnds`.
-
-    Each worker of a study imports the script that began the search: it must not begin another."""
+    """End the import of a user's module here, if one is under way, by `ImportEnds`. Each worker of
+    a study imports the script that began the search: it must not begin another."""
     name = _importing.get()
     if name is not None:
         raise ImportEnds(sys.modules[name])

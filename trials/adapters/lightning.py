@@ -112,9 +112,8 @@ class LightningReports(Callback):  # type: ignore[misc] # lightning is not follo
         self._place_data(trainer)
 
     def _place_data(self, trainer: Trainer) -> None:
-        """Begin the epoch's data again in its order, after the trained batches.
-
-        Lightning has begun it already, with generators in any state."""
+        """Begin the epoch's data again in its order, after the trained batches. Lightning has begun
+        it already, with generators in any state."""
         restored, self._restored = self._restored, None
         if restored is None:
             seed_everything(self._trial.seed)
@@ -222,9 +221,8 @@ class LightningReports(Callback):  # type: ignore[misc] # lightning is not follo
     def on_save_checkpoint(
         self, trainer: Trainer, pl_module: Any, checkpoint: dict[str, Any]
     ) -> None:
-        """Take back Lightning's count of the batch or the epoch that begins.
-
-        Otherwise it would find the epoch complete, and begin with the one after it."""
+        """Take back Lightning's count of the batch or the epoch that begins. Otherwise it would
+        find the epoch complete, and begin with the one after it."""
         if self._begins_epoch is None:
             return
         loop = checkpoint["loops"]["fit_loop"]

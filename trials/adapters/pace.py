@@ -13,12 +13,8 @@ SLACK = 1e-9
 @dataclass(frozen=True, slots=True)
 class Pace:
     """The budget of a trial in optimizer steps. Raises ValueError if the budget cannot be counted
-    in steps.
-
-    Args:
-        epoch_steps: Optimizer steps in an epoch; None if unknown.
-        step_samples: Samples in an optimizer step, by the batch size.
-    """
+    in steps. `epoch_steps`: optimizer steps in an epoch; None if unknown. `step_samples`: samples
+    in an optimizer step, by the batch size."""
 
     trial: FunctionTrial
     epoch_steps: int | None

@@ -178,10 +178,8 @@ class CheckpointFolder(ABC):
         return name if is_checkpoint(name) else self.target(name) or name
 
     def free_name(self, unit: Unit, level: float) -> str:
-        """A name for a checkpoint, such as `epoch-0.5` or `step-300`.
-
-        A level that is saved twice gets a second name, because a folder cannot be replaced in one
-        step."""
+        """A name for a checkpoint, such as `epoch-0.5` or `step-300`. A level that is saved twice
+        gets a second name, because a folder cannot be replaced in one step."""
         number = int(level) if float(level).is_integer() else level
         name = first = f"{_SINGULAR[unit]}-{number}"
         again = 2

@@ -64,9 +64,8 @@ class Checkpoints:
 
     @contextmanager
     def drafting(self) -> Iterator[Path]:
-        """The first half of a save: a folder of this machine to write the files in.
-
-        An exception removes it."""
+        """The first half of a save: a folder of this machine to write the files in. An exception
+        removes it."""
         draft = self._here.draft()
         with removed_on_error(draft):
             yield draft
@@ -121,9 +120,8 @@ class Checkpoints:
         return here.path(names[-1]) if names else None
 
     def mark_best(self, path: Path | str, value: float) -> None:
-        """Let `best` name an existing checkpoint.
-
-        The best before it stays until a report that names this one is on record."""
+        """Let `best` name an existing checkpoint. The best before it stays until a report that
+        names this one is on record."""
         _, name = split(path)
         content = json.dumps(value).encode()
         self._here.add(name, VALUE, content)

@@ -66,9 +66,8 @@ def trial_of(name: str) -> int | None:
 
 
 def log_of(study: Path | str, trial: int, attempt: int) -> Path | str:
-    """The file for the output of an attempt's programs.
-
-    It is outside the trial's own folder, which is removed if nothing of the trial is kept."""
+    """The file for the output of an attempt's programs. It is outside the trial's own folder, which
+    is removed if nothing of the trial is kept."""
     return inside(inside(study, LOGS), f"{trial_folder(trial)}-attempt-{attempt}.log")
 
 

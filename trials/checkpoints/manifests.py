@@ -45,9 +45,8 @@ class Label:
 
 
 def run_of(setup: Setup) -> str:
-    """The name of a run, equal for two attempts only if one can continue the other.
-
-    It must not change between versions, which recognise checkpoints by it."""
+    """The name of a run, equal for two attempts only if one can continue the other. It must not
+    change between versions, which recognise checkpoints by it."""
     deciding = [dict(setup.params), setup.seed, repr(setup.budget)]
     text = json.dumps(deciding, sort_keys=True, default=repr)
     digest = hashlib.sha256(text.encode())
@@ -95,12 +94,8 @@ def _publish_weights(draft: Path) -> None:
 
 def verify(folder: Path, name: str | None = None, whole: bool = False) -> None:
     """Compare every file of a checkpoint with its manifest. Raises CheckpointError if a file is
-    missing or was changed.
-
-    Args:
-        name: Its name in messages; None for the folder's own.
-        whole: Whether its state is needed too, for a run to continue from it.
-    """
+    missing or was changed. `name`: its name in messages; None for the folder's own. `whole`:
+    whether its state is needed too, for a run to continue from it."""
     name = name or str(folder)
     try:
         manifest = whole_folders.manifest_of((folder / MANIFEST).read_bytes())

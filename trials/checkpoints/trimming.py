@@ -61,9 +61,8 @@ def trim_waiting(
 
 def trim_all(folder: Path | str) -> Exception | None:
     """Remove the folder of a trial; of one that was a working directory, the checkpoints alone, if
-    there are other files. Returns the error that left something, if any.
-
-    No process may write there any more."""
+    there are other files. Returns the error that left something, if any. No process may write there
+    any more."""
     outer, name = split(folder)
     path = Path(folder)
     if is_url(folder) or path.is_symlink() or not (path / WORKING).is_file():
@@ -77,9 +76,8 @@ def trim_all(folder: Path | str) -> Exception | None:
 
 
 def trim_ended(checkpoint: Path | str) -> None:
-    """Remove all checkpoints of a trial except the weights of one.
-
-    No process may write there any more."""
+    """Remove all checkpoints of a trial except the weights of one. No process may write there any
+    more."""
     folder, remaining = split(checkpoint)
     where = folder_at(folder)
     if not where.taken(remaining):

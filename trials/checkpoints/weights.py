@@ -32,10 +32,9 @@ def write(weights: Weights, folder: Path) -> None:
 
 
 def host_copy(value: T) -> T:
-    """Copy the tensors in containers (dicts, lists, tuples) to host memory.
-
-    Those of a GPU are copied into pinned memory at the speed of its bus, one after the other
-    without waiting. Torch keeps that memory for the next copies."""
+    """Copy the tensors in containers (dicts, lists, tuples) to host memory. Those of a GPU are
+    copied into pinned memory at the speed of its bus, one after the other without waiting. Torch
+    keeps that memory for the next copies."""
     copies: dict[tuple[Any, ...], torch.Tensor] = {}
 
     def copied(tensor: torch.Tensor) -> torch.Tensor:

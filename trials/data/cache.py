@@ -69,10 +69,9 @@ def folder(environment: Mapping[str, str] = os.environ) -> Path:
 
 
 def cached(name: str, build: Callable[[], CacheEntry], root: Path | None = None) -> CacheEntry:
-    """The entry of a name: read if it is there and whole, else built and written.
-
-    If the folder cannot be written to, the entry is built every time, with a warning. `name`:
-    different for data that were made from different sources."""
+    """The entry of a name: read if it is there and whole, else built and written. If the folder
+    cannot be written to, the entry is built every time, with a warning. `name`: different for data
+    that were made from different sources."""
     place = (folder() if root is None else root) / name
     try:
         return read(place)

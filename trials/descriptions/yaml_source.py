@@ -51,7 +51,6 @@ def place(where: str, key: str | int) -> str:
 
 
 def read(text: str) -> Source:
-    """Read one YAML document."""
     source = Source()
     try:
         loader = _Loader(text)

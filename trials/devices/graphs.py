@@ -26,10 +26,9 @@ _COPIES = (torch.ops.aten.copy_, torch.ops.aten._to_copy, torch.ops.aten.to)
 
 
 class Reads(TorchDispatchMode):  # type: ignore[no-untyped-call]  # torch's
-    """Notes the memory that operations read and have not made themselves.
-
-    A graph of them knows the addresses alone: what a model keeps of one length, and drops at the
-    next, must stay where it was. `held`: the memory, which is not freed before this."""
+    """Notes the memory that operations read and have not made themselves. A graph of them knows the
+    addresses alone: what a model keeps of one length, and drops at the next, must stay where it
+    was. `held`: the memory, which is not freed before this."""
 
     def __init__(self) -> None:
         super().__init__()  # type: ignore[no-untyped-call]  # torch's

@@ -149,10 +149,9 @@ class ConnectedRanks:
 
     @contextmanager
     def joined(self, device: str, *, connects: bool) -> Iterator[None]:
-        """The environment that torchrun sets and, if it `connects`, the process group.
-
-        An error may come from a group that is broken, and whose end would wait for the other ranks.
-        It is left as it is, and its processes have to end."""
+        """The environment that torchrun sets and, if it `connects`, the process group. An error may
+        come from a group that is broken, and whose end would wait for the other ranks. It is left
+        as it is, and its processes have to end."""
         # A store of its own: a group that is joined again would find the addresses of the last one.
         port = self.broadcast("port", self._serve)
         with _environment(_launched(self._place, Meeting(self._meeting.address, port))):

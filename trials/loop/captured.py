@@ -131,18 +131,13 @@ class CapturedRun:
         self._is_first = kept is None
 
     def replays(self, batch: Batch) -> bool:
-        """True if a batch is replayed."""
         return self.captures and batch.recurs
 
     def train(
         self, batch: Batch, weight: float, scale: torch.Tensor, is_first: bool, share: Share
     ) -> torch.Tensor:
-        """The loss of a micro-batch, whose gradients are added to those before.
-
-        Args:
-            weight: The targets of the whole batch.
-            scale: Of the gradients, a scalar on the device.
-        """
+        """The loss of a micro-batch, whose gradients are added to those before. `weight`: the
+        targets of the whole batch. `scale`: of the gradients, a scalar on the device."""
         places = self._places
         assert places is not None
         places.divisor.fill_(weight)
@@ -280,10 +275,8 @@ def _kind(workload: Workload, settings: Settings, precision: Precision) -> Hasha
 def _captured(
     places: _Places, batch: Batch, work: Work, plainly: Work | None, precision: Precision
 ) -> _Captured:
-    """Capture work, and compare a replay with the plain computation.
-
-    Gradients, buffers and the random state are afterwards what they were before, however it ends.
-    """
+    """Capture work, and compare a replay with the plain computation. Gradients, buffers and the
+    random state are afterwards what they were before, however it ends."""
     static = _copied(batch)
     if MASK in static.inputs:
         static.inputs[MASK][0, -1] = 0  # a mask without padding might be left out, in one of both

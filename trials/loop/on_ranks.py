@@ -15,8 +15,6 @@ from trials.contract import Diverged, Finding, Item, Run, Setup
 
 
 class NextStep(enum.StrEnum):
-    """The next step of all ranks."""
-
     TRAIN = "train"
     SAVE = "save"
     END = "end"

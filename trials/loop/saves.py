@@ -106,9 +106,8 @@ class RunSaves:
         self._saved: Position | None = None
 
     def source(self) -> Path | str | None:
-        """The checkpoint that the run continues from; None if it starts afresh.
-
-        An earlier attempt may have saved one before its first report, which no report names."""
+        """The checkpoint that the run continues from; None if it starts afresh. An earlier attempt
+        may have saved one before its first report, which no report names."""
         if self._setup.resume_from:
             return self._setup.resume_from
         if self._every_steps is None:
@@ -236,7 +235,6 @@ class RunSaves:
 
     @property
     def best(self) -> Path | str | None:
-        """The best whole checkpoint."""
         newest = self._whole()
         return None if newest is None else self._checkpoints.best_until(newest)
 

@@ -45,12 +45,8 @@ CHECK_EVERY = 20
 
 @dataclass(frozen=True)
 class _Gradients:
-    """The gradients of this rank's share of a batch, which the model's parameters hold.
-
-    Args:
-        loss: A scalar, still on the device.
-        cells: Tokens and padding.
-    """
+    """The gradients of this rank's share of a batch, which the model's parameters hold. `loss`: a
+    scalar, still on the device. `cells`: tokens and padding."""
 
     loss: torch.Tensor
     tokens: int
@@ -141,10 +137,9 @@ class TrainingRun:
         raise AssertionError("without graphs there are none to give back")
 
     def _accumulate(self, rows: Ints, weight: float, size: int) -> _Gradients:
-        """The gradients of the mean loss of a batch, added up over micro-batches of `size`.
-
-        May be repeated for the same step: it starts without gradients and with the step's own
-        random state."""
+        """The gradients of the mean loss of a batch, added up over micro-batches of `size`. May be
+        repeated for the same step: it starts without gradients and with the step's own random
+        state."""
         here, group, precision = self.position, self._group, self._precision
         rank_step = here.step * group.size + group.rank
         seed = derive(self._seed, Use.STEP, rank_step)

@@ -70,11 +70,9 @@ class Runner:
     def advance(
         self, until: float, should_stop: Callable[[], bool] = lambda: False
     ) -> Iterator[Report]:
-        """Continue training, and yield the reports.
-
-        Ends after a report at or past `until`, after a step if `should_stop` is true, or when the
-        run has finished. Raises the errors of the run, and Diverged after a report whose objectives
-        are not finite, where they have been."""
+        """Continue training, and yield the reports. Ends after a report at or past `until`, after a
+        step if `should_stop` is true, or when the run has finished. Raises the errors of the run,
+        and Diverged after a report whose objectives are not finite, where they have been."""
         for item in self._iterator:
             if isinstance(item, Question):
                 if not self._settled(item):

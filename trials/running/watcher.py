@@ -305,7 +305,6 @@ def _watch_process(process: int, mark: str, *, leads: bool) -> None:
 
 
 def main() -> None:
-    """Watch what the arguments name."""
     kind, *rest = sys.argv[1:]
     if kind == "program":
         _watch_program(int(rest[0]), rest[1:])

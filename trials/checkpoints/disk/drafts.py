@@ -41,7 +41,6 @@ def private(prefix: str) -> Path:
 
 
 def discard(draft: Path) -> None:
-    """Remove a draft and unlock it."""
     trees.remove(draft)
     release(draft)
 

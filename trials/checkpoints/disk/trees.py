@@ -13,9 +13,8 @@ from pathlib import Path
 
 
 def entries(root: Path) -> Iterator[Path]:
-    """Everything in a folder; a folder comes before its content.
-
-    A folder that does not exist is empty. Raises OSError if a folder cannot be read."""
+    """Everything in a folder; a folder comes before its content. A folder that does not exist is
+    empty. Raises OSError if a folder cannot be read."""
     for folder, folders, files in os.walk(root, onerror=_raise):
         for name in sorted([*folders, *files]):
             yield Path(folder, name)

@@ -99,9 +99,8 @@ def put(draft: Path, target: Path, *, durable: bool = True) -> Path:
 
 
 def digests(folder: Path, *, durable: bool = False) -> dict[str, str]:
-    """The SHA-256 of every file in a folder, by its path inside the folder, in order.
-
-    If they are to be durable, they are written to the disk meanwhile, where `put` finds them."""
+    """The SHA-256 of every file in a folder, by its path inside the folder, in order. If they are
+    to be durable, they are written to the disk meanwhile, where `put` finds them."""
     files = dict(sorted(trees.files_in(folder).items()))
     with ThreadPoolExecutor(AT_ONCE) as threads:
         flushed = threads.map(flush_one, files.values() if durable else ())

@@ -27,7 +27,6 @@ class Average:
 
     @torch.no_grad()
     def update(self) -> None:
-        """Add the present weights."""
         self._updates += 1
         early = (1 + self._updates) / (10 + self._updates)
         decay = min(self._decay, early)

@@ -98,12 +98,10 @@ class Trace:
             self._waited_s += self._clock() - began
 
     def step(self, loss: float) -> None:
-        """Add an optimizer step."""
         self._steps += 1
         self._losses.add(loss)
 
     def report(self, step: int, train_loss: float, loss: float) -> None:
-        """Add a report."""
         self._reports.append(Losses(step, train_loss, loss))
         if len(self._reports) > MOST:
             del self._reports[1:-1:2]

@@ -75,7 +75,6 @@ class Output:
                 self._file.keep_small()
 
     def note(self, text: str) -> None:
-        """Add a remark of our own."""
         if self._file is not None:
             self._file.note(text)
         else:

@@ -163,7 +163,6 @@ class Program:
         return pieces
 
     def resume(self) -> None:
-        """Let suspended processes continue."""
         self._ask(watcher.RESUME)
 
     def terminate(self) -> None:
@@ -171,7 +170,6 @@ class Program:
         self._ask(watcher.TERMINATE)
 
     def kill(self) -> None:
-        """Kill all of its processes."""
         self._ask(watcher.KILL)
 
     def _ask(self, letter: bytes) -> None:
@@ -180,10 +178,8 @@ class Program:
             os.write(self._watcher.stdin.fileno(), letter)
 
     def writes_in(self, folder: Path) -> list[Path]:
-        """The files of a folder that the suspended processes have open for writing.
-
-        Files that are opened to append are left out: they are logs. So are pipes and removed files.
-        """
+        """The files of a folder that the suspended processes have open for writing. Files that are
+        opened to append are left out: they are logs. So are pipes and removed files."""
         found: set[Path] = set()
         for process in self._suspended or ():
             with suppress(OSError):

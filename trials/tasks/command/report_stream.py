@@ -35,12 +35,9 @@ FROM_0 = "+1"
 
 
 class ReportStream:
-    """The reports of one start of a program. Its other output goes to the log.
-
-    Args:
-        file: The file with the reports; None for standard output.
-        metric: The study's objective; None for a trial without a study.
-    """
+    """The reports of one start of a program. Its other output goes to the log. `file`: the file
+    with the reports; None for standard output. `metric`: the study's objective; None for a trial
+    without a study."""
 
     def __init__(
         self,
@@ -236,11 +233,8 @@ class CsvRows:
     """Each report is a row of a table whose first row names the columns.
 
     Cells that are not numbers are left out, and so are rows without the study's objective.
-
-    Args:
-        resource: The column of the resource, with ``+1`` if it is counted from 0.
-        objective: The study's objective; None for a trial without a study.
-    """
+    `resource`: the column of the resource, with ``+1`` if it is counted from 0. `objective`: the
+    study's objective; None for a trial without a study."""
 
     def __init__(self, resource: str, objective: str | None) -> None:
         self._resource = resource

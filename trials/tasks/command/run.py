@@ -315,10 +315,9 @@ class CommandRun:
         return self._folder.save(self._progress(), self._metrics)
 
     def _suspended(self, program: Program, wait_s: float) -> bool:
-        """Suspend the program at a moment at which its files are complete and match its reports.
-
-        It may just have saved a state before its report. So it goes on until two looks show the
-        same. Returns whether its files are complete."""
+        """Suspend the program at a moment at which its files are complete and match its reports. It
+        may just have saved a state before its report. So it goes on until two looks show the same.
+        Returns whether its files are complete."""
         began = time.monotonic()
         before: object = None
         while not program.over:

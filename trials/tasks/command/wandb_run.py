@@ -62,7 +62,6 @@ class WandbRun:
         }
 
     def words(self, line: CommandLine, values: Mapping[str, Any]) -> list[str]:
-        """The words of the run's command."""
         assert isinstance(line, SweepLine)
         return line.expanded(values, self._config, str(self.json_file))
 

@@ -18,12 +18,8 @@ from trials.tasks.datasets import remarks
 
 @dataclass(frozen=True)
 class DataSpec:
-    """The data of a task; paths are absolute.
-
-    Args:
-        validation: A file, or a fraction of the training data.
-        split_seed: Decides which samples a validation fraction picks.
-    """
+    """The data of a task; paths are absolute. `validation`: a file, or a fraction of the training
+    data. `split_seed`: decides which samples a validation fraction picks."""
 
     train: Path
     validation: float | Path

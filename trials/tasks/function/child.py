@@ -66,7 +66,6 @@ class Line:
         """What the next process may import ahead."""
 
     def say(self, message: Any) -> None:
-        """Send a message."""
         self._connection.send(message)
 
     def hand_over(self, item: Item) -> Any:
@@ -335,9 +334,8 @@ def _end_of_process(order: Begin) -> None:
 
 
 def _ignore_notices() -> None:
-    """Leave it to the worker, which gets them too, what a notice to end means for the trial.
-
-    What the code starts or forks ends by them as usual."""
+    """Leave it to the worker, which gets them too, what a notice to end means for the trial. What
+    the code starts or forks ends by them as usual."""
     notices = (signal.SIGTERM, signal.SIGINT)
     masks: list[set[int]] = []
 

@@ -74,12 +74,8 @@ class Said:
 
 @dataclass(frozen=True, slots=True)
 class CallEnded:
-    """The end of the function.
-
-    Args:
-        finished: The reason, as of `contract.Run`.
-        error: The error that it raised, as `carried` by it; None if it returned.
-    """
+    """The end of the function. `finished`: the reason, as of `contract.Run`. `error`: the error
+    that it raised, as `carried` by it; None if it returned."""
 
     finished: str
     findings: tuple[Finding, ...] = ()

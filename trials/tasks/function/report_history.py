@@ -64,7 +64,6 @@ class ReportHistory:
             self._checkpoints.mark_best(saved, value)
 
     def findings(self) -> tuple[Finding, ...]:
-        """The findings, the most severe first."""
         history = self._trace.history(self._elapsed, counted="report")
         checks = []
         measured = not self._always.isdisjoint(VALIDATION_LOSSES)

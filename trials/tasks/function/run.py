@@ -33,10 +33,9 @@ Function = Callable[[Mapping[str, Any], FunctionTrial], object]
 
 
 class FunctionRun:
-    """One call of a training function (a `contract.Run`).
-
-    The function says something, and waits until the run is iterated further. Raises Exception if
-    the function cannot be called, or its checkpoint not be continued from."""
+    """One call of a training function (a `contract.Run`). The function says something, and waits
+    until the run is iterated further. Raises Exception if the function cannot be called, or its
+    checkpoint not be continued from."""
 
     def __init__(self, processes: Processes, begin: Begin, grace_s: float = GRACE_S) -> None:
         self.finished: str | None = None

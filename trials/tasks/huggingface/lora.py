@@ -229,9 +229,8 @@ class TransformerFiles:
 
     def merge(self, folder: Path) -> None:
         """Write a plain model, equal to the model with adapters, into the folder of its checkpoint,
-        which loses the files of the adapters. The model itself loses them too.
-
-        A merged weight is computed in float32 and saved in the type of the base's own files."""
+        which loses the files of the adapters. The model itself loses them too. A merged weight is
+        computed in float32 and saved in the type of the base's own files."""
         model, dtype = self._model, self._base.dtype
         model.to("cpu")
         _unload(model, dtype, merge=True)

@@ -182,11 +182,9 @@ def reads_types(model: transformers.PreTrainedModel, types: Sequences) -> bool:
 
 
 def always_masked(model: nn.Module, settings: Settings, device: torch.device) -> bool:
-    """True if a model gets a mask for batches without padding too.
-
-    For transformers' own models no mask means the same, without a wait for the device. A model's
-    own code may treat it differently, and a model would be compiled or captured with and without.
-    """
+    """True if a model gets a mask for batches without padding too. For transformers' own models no
+    mask means the same, without a wait for the device. A model's own code may treat it differently,
+    and a model would be compiled or captured with and without."""
     own = type(model).__module__.startswith("transformers.")
     return not own or settings.compile == ALWAYS or is_captured(settings, device)
 

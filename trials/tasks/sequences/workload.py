@@ -45,11 +45,9 @@ from trials.tasks.workloads.workload import (
 
 
 class SequenceWorkload(BuiltInWorkload):
-    """A model of tokens with its data on a device (also a `workload.Adaptable`).
-
-    A task names its model (`AUTO`, `scratch`). It overrides `keep`, `count` and `measure` for
-    metrics of its own, and `outputs`, `scored` and `samples_of` if its model reads more than tokens
-    and a mask."""
+    """A model of tokens with its data on a device (also a `workload.Adaptable`). A task names its
+    model (`AUTO`, `scratch`). It overrides `keep`, `count` and `measure` for metrics of its own,
+    and `outputs`, `scored` and `samples_of` if its model reads more than tokens and a mask."""
 
     AUTO: ClassVar[Any]
     """The class of transformers that loads and builds the models."""
@@ -220,8 +218,6 @@ class LanguageWorkload(SequenceWorkload):
 
 
 class TokenWorkload(SequenceWorkload):
-    """A tagger with its sentences."""
-
     AUTO = transformers.AutoModelForTokenClassification
 
     @staticmethod

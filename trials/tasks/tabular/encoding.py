@@ -159,9 +159,8 @@ def _target(
 
 
 def classes_in(table: pd.DataFrame, column: str) -> list[str | None]:
-    """The classes of a column; None for a row without a value.
-
-    Equal values are one class: `true` of a CSV is `True` of Parquet, and `01` is 1."""
+    """The classes of a column; None for a row without a value. Equal values are one class: `true`
+    of a CSV is `True` of Parquet, and `01` is 1."""
     return [None if text is None else _by_value(text) for text in tables.texts_in(table, column)]
 
 

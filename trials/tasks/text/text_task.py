@@ -83,7 +83,6 @@ class TextData:
 
     @property
     def encoding(self) -> TargetEncoding:
-        """The encoding of the targets."""
         return TargetEncoding(self.labels, self.mean, self.deviation)
 
 

@@ -65,8 +65,6 @@ class NetworkFiles:
 
 @dataclass(frozen=True)
 class SampleSet:
-    """The samples of one split."""
-
     samples: Samples
     lengths: Lengths
 
