@@ -194,11 +194,7 @@ class LightningReports(Callback):  # type: ignore[misc] # lightning is not follo
 
     def _report(self, trainer: Trainer, *, begins_epoch: bool | None) -> None:
         """Save, and make the report that is due. Raises TrialStopped if the trial is paused or
-        stopped.
-
-        Args:
-            begins_epoch: Whether an epoch begins, or a batch; None after the training.
-        """
+        stopped. `begins_epoch`: whether an epoch begins, or a batch; None after the training."""
         due, self._due = self._due, None
         if due is None:
             return

@@ -118,8 +118,8 @@ def _fitting_rows(path: Path, encoding: str, separator: str) -> int:
 
 def text_of(path: Path) -> str:
     """The text of a file that a person writes, such as a study file. Raises OSError if it cannot be
-    read, ValueError if it is not a plain file, UnicodeDecodeError if it is not UTF-8 text, or it is
-    too large."""
+    read, ValueError if it is not a plain file or too large, UnicodeDecodeError if it is not UTF-8
+    text."""
     refuse_odd(path)
     with path.open("rb") as file:
         content = file.read(MOST_BYTES + 1)

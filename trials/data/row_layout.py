@@ -22,8 +22,8 @@ def bins(lengths: Ints, capacity: int) -> list[Ints]:
 
     They never have more than one sample in each row would have. Each sample, the longest first,
     goes to the row with the fewest tokens (Graham 1969). The smallest number of rows that do not
-    overflow is tried, and a few more, because more rows may be shorter. Returns the
-    numbers of the samples of each row.
+    overflow is tried, and a few more, because more rows may be shorter. Returns the numbers of the
+    samples of each row.
 
     Args:
         lengths: Tokens of each sample, shape (n,); n is at least 1.

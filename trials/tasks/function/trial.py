@@ -269,20 +269,14 @@ class FunctionTrial:
         return self._call.broadcast("value", lambda: self._wait_for(question))
 
     def note(self, note: Note) -> None:
-        """Record something about the trial, beside what it reports.
-
-        Raises:
-            TrialStopped: The trial is over.
-        """
+        """Record something about the trial, beside what it reports. Raises TrialStopped if the
+        trial is over."""
         self._call.broadcast("note", lambda: self._wait_for(plain_note(note)))
 
     def note_trained_to(self, resource: float, *, is_end: bool = False) -> None:
         """Record how far the trial has trained, where its last report stands elsewhere: at the full
-        budget, which it ends before or goes beyond. On the way only now and then.
-
-        Raises:
-            TrialStopped: The trial is over.
-        """
+        budget, which it ends before or goes beyond. On the way only now and then. Raises
+        TrialStopped if the trial is over."""
         noted = self._noted
         self._call.history.trained_to = resource
         if is_end or noted is None or resource >= OFTEN * noted:

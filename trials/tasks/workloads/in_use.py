@@ -32,11 +32,8 @@ class ModelInUse(abc.ABC):
 
     @abc.abstractmethod
     def _outputs(self, inputs: Any, batch_size: int) -> torch.Tensor:
-        """The model's scores or standardised numbers, float32 on the CPU, shape (n, labels).
-
-        Raises:
-            ValueError: The inputs are not such as the model reads.
-        """
+        """The model's scores or standardised numbers, float32 on the CPU, shape (n, labels). Raises
+        ValueError if the inputs are not such as the model reads."""
 
     def predict(self, inputs: Any, batch_size: int = BATCH) -> list[Any]:
         """The class of each input, its labels (of a probability above a half), or its number in
@@ -94,11 +91,7 @@ def _checked(batch_size: int) -> int:
 
 
 def described(folder: Path | str, name: str) -> dict[str, Any]:
-    """The description of a network in a folder.
-
-    Raises:
-        FileNotFoundError: There is no such file.
-    """
+    """The description of a network in a folder. Raises FileNotFoundError if there is none."""
     path = Path(folder) / name
     if not path.is_file():
         what = "it is not a model that was written to be used"
