@@ -35,7 +35,8 @@ def in_words(error: BaseException) -> str:
 
 def traceback_of(error: BaseException) -> str:
     """An error with where it was raised."""
-    return cut(_taken(_formatted, error), MOST_OF_A_TRACEBACK)
+    whole = _taken(lambda each: "".join(traceback.format_exception(each)), error)
+    return cut(whole, MOST_OF_A_TRACEBACK)
 
 
 def plain(text: str) -> str:
@@ -50,10 +51,6 @@ def cut(text: str, most: int = MOST_LETTERS) -> str:
     end = most // 2
     left_out = f" ... {len(text) - 2 * end:,} letters are left out ... "
     return text[:end] + left_out + text[-end:]
-
-
-def _formatted(error: BaseException) -> str:
-    return "".join(traceback.format_exception(error))
 
 
 def _type_of(value: object) -> str:

@@ -38,11 +38,8 @@ class ImportEnds(BaseException):
 
 
 def running() -> Any:
-    """The trial that this thread trains; None outside of a study.
-
-    Raises:
-        RuntimeError: A module asks while it is imported for one of its functions.
-    """
+    """The trial that this thread trains; None outside of a study. Raises RuntimeError if a module
+    asks while it is imported for one of its functions."""
     name = _importing.get()
     if name is not None:
         what = f"it asks for its trial while it is imported: write kind: {name}:__main__"
@@ -61,10 +58,8 @@ def importing(name: str) -> Iterator[None]:
 
 
 def end_import() -> None:
-    """End the import of a user's module here, if one is under way, by `ImportEnds`.
-
-    Each worker of a study imports the script that began the search: it must not begin another.
-    """
+    """End the import of a user's module here, if one is under way, by `ImportEnds`. Each worker of
+    a study imports the script that began the search: it must not begin another."""
     name = _importing.get()
     if name is not None:
         raise ImportEnds(sys.modules[name])
@@ -125,7 +120,6 @@ def _values_of_trial(arguments: Sequence[Action]) -> Iterator[None]:
 
 
 def _stated(arguments: Sequence[Action], found: Namespace) -> dict[str, Any]:
-    """The values that are not defaults, as plain values."""
     stated = {}
     for each in arguments:
         value = getattr(found, each.dest, each.default)

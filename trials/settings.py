@@ -29,20 +29,15 @@ LARGER_IS_BETTER = frozenset({
 
 
 def setting(default: Any, about: str, **limits: Any) -> Any:
-    """A field of `Settings` or a subclass, with the other fields of its `Setting` as limits.
-
-    The field's annotation gives `type` and `nullable`.
-    """
+    """A field of `Settings` or a subclass, with the other fields of its `Setting` as limits. The
+    field's annotation gives `type` and `nullable`."""
     return field(default=default, metadata={"about": about, **limits})
 
 
 @dataclass(frozen=True)
 class Settings:
-    """Every setting of one run; `Settings.parse` builds it.
-
-    A task adds its own settings in a subclass, and names in `LEFT_OUT` those that mean nothing to
-    it.
-    """
+    """Every setting of one run; `Settings.parse` builds it. A task adds its own settings in a
+    subclass, and names in `LEFT_OUT` those that mean nothing to it."""
 
     LEFT_OUT: ClassVar[frozenset[str]] = frozenset()
 
@@ -183,11 +178,8 @@ class Settings:
     )
 
     def monitor_mode(self, goal: Goal | None) -> str:
-        """`min` if a smaller `monitor` is better, `max` if a larger one is.
-
-        Raises:
-            TaskError: Neither the objective nor the metric's name says which is better.
-        """
+        """`min` if a smaller `monitor` is better, `max` if a larger one is. Raises TaskError if
+        neither the objective nor the metric's name says which is better."""
         if goal is not None and goal.metric == self.monitor:
             return "max" if goal.maximize else "min"
         if self.monitor in SMALLER_IS_BETTER:

@@ -174,8 +174,6 @@ def _device_for(kind: str) -> str:
 
 
 def _read_study(file: Path) -> dict[str, Any]:
-    """Read a study file. Raises TaskError if it cannot be read, or a part is missing, unknown or of
-    the wrong shape."""
     try:
         source = yaml_source.read(text_of(file))
     except OSError as error:
@@ -224,8 +222,7 @@ def _problems_with(study: Mapping[Any, Any]) -> list[Problem]:
 
 
 def _goal_of(objective: Any) -> Goal | None:
-    """The first objective of a study file; None if the file has no objective. Raises TaskError if
-    it has no metric or no direction."""
+    """The first objective of a study file; None if it has none."""
     if not objective:
         return None
     if isinstance(objective, list):
@@ -242,7 +239,6 @@ def _goal_of(objective: Any) -> Goal | None:
 
 
 def _to_resume(options: argparse.Namespace) -> Path | None:
-    """The checkpoint to continue from; None if the folder has no run."""
     last: Path = options.out / "last"
     if not last.is_symlink():
         if options.resume:
@@ -255,10 +251,7 @@ def _to_resume(options: argparse.Namespace) -> Path | None:
 
 
 def _in_its_arithmetic(task: Task, setup: Setup, given: Any, out: Path) -> tuple[Setup, Arithmetic]:
-    """Compute as the run in the folder has so far, or else as the file says.
-
-    Returns: The setup with the precision that is used, and the arithmetic to record.
-    """
+    """Compute as the run in the folder has so far, or else as the file says."""
     recorded = None
     if given is not None:
         recorded = Arithmetic.from_plain(given)

@@ -88,7 +88,6 @@ class TrainerReports(TrainerCallback):  # type: ignore[misc] # transformers is n
         self._is_set_up = True
 
     def _set_up_by_trial(self, args: Any) -> None:
-        """Give the Trainer the trial's parameters, budget, folder and checkpoint."""
         trial = self._trial
         for name in _SEARCHED:
             before = getattr(args, name)
@@ -114,12 +113,8 @@ class TrainerReports(TrainerCallback):  # type: ignore[misc] # transformers is n
     def on_train_begin(
         self, args: Any, state: Any, control: Any, model: Any, train_dataloader: Any, **_: Any
     ) -> None:
-        """Turn the levels of the trial into steps.
-
-        Raises:
-            ValueError: The Trainer does not train for the trial's full budget, or does not continue
-                from its checkpoint.
-        """
+        """Turn the levels of the trial into steps. Raises ValueError if the Trainer does not train
+        for the trial's full budget, or does not continue from its checkpoint."""
         if not self._is_set_up:
             what = "TrainerReports was added to a Trainer that was already built"
             raise ValueError(f"{what}; write Trainer(..., callbacks=[TrainerReports(trial)])")
@@ -139,7 +134,6 @@ class TrainerReports(TrainerCallback):  # type: ignore[misc] # transformers is n
         self._reported_step = state.global_step
 
     def _require_continued(self, state: Any) -> None:
-        """Make sure that the Trainer is at the step of the trial's checkpoint."""
         checkpoint = self._trial.checkpoint
         step = 0
         if checkpoint is not None:
@@ -243,11 +237,8 @@ class TrainerReports(TrainerCallback):  # type: ignore[misc] # transformers is n
         control.should_training_stop = True
 
     def on_train_end(self, args: Any, state: Any, control: Any, model: Any, **_: Any) -> None:
-        """End the training function of a trial that was paused or stopped.
-
-        Raises:
-            TrialStopped: It was.
-        """
+        """End the training function of a trial that was paused or stopped. Raises TrialStopped if
+        it was."""
         if self._stop is not None:
             raise self._stop
         self._is_over = True
@@ -285,15 +276,13 @@ def _save_own_names(model: torch.nn.Module, folder: Path) -> None:
 
     Some models are saved under the names of published weights. `from_pretrained` knows both names,
     but a Trainer that continues would leave such weights as they were initialised (Transformers'
-    issue 48805).
-    """
+    issue 48805)."""
     weights = model.state_dict()
     if not _names_in(folder) <= weights.keys():
         torch.save(weights, folder / _OWN_NAMES)
 
 
 def _load_own_names(model: torch.nn.Module, folder: Path) -> None:
-    """Load the weights of `_save_own_names`, if there are any."""
     file = folder / _OWN_NAMES
     if file.is_file():
         weights = torch.load(file, map_location="cpu", weights_only=True)

@@ -98,11 +98,8 @@ class LightningReports(Callback):  # type: ignore[misc] # lightning is not follo
 
     def on_train_start(self, trainer: Trainer, pl_module: Any) -> None:
         """Turn the levels of the trial into steps, and put data and random generators in place.
-
-        Raises:
-            ValueError: The Trainer does not train for the trial's full budget, or does not continue
-                from its checkpoint.
-        """
+        Raises ValueError if the Trainer does not train for the trial's full budget, or does not
+        continue from its checkpoint."""
         is_restored = self._restored is not None
         if is_restored != (self._trial.checkpoint is not None):
             what = "the Trainer begins afresh, but the trial continues"
@@ -115,10 +112,8 @@ class LightningReports(Callback):  # type: ignore[misc] # lightning is not follo
         self._place_data(trainer)
 
     def _place_data(self, trainer: Trainer) -> None:
-        """Begin the epoch's data again in its order, after the trained batches.
-
-        Lightning has begun it already, with generators in any state.
-        """
+        """Begin the epoch's data again in its order, after the trained batches. Lightning has begun
+        it already, with generators in any state."""
         restored, self._restored = self._restored, None
         if restored is None:
             seed_everything(self._trial.seed)
@@ -144,17 +139,16 @@ class LightningReports(Callback):  # type: ignore[misc] # lightning is not follo
     def on_train_epoch_start(self, trainer: Trainer, pl_module: Any) -> None:
         """Make the report that was due at the end of the epoch before."""
         self._report(trainer, begins_epoch=True)
-        if _begins_data(trainer):
+        loop = trainer.fit_loop
+        is_resuming = loop.is_resuming or loop.epoch_loop.restarting
+        if trainer.current_epoch > 0 and not is_resuming:  # Lightning begins the data next
             self._epoch_began = _generators()
 
     def on_train_batch_end(
         self, trainer: Trainer, pl_module: Any, outputs: Any, batch: Any, batch_idx: int
     ) -> None:
-        """Ask for a validation at the trial's levels, and only there.
-
-        Raises:
-            TrialStopped: The trial is over.
-        """
+        """Ask for a validation at the trial's levels, and only there. Raises TrialStopped if the
+        trial is over."""
         if self._trial.stopped:
             raise TrialStopped
         self._due = self._level_at(trainer, batch_idx)
@@ -199,14 +193,8 @@ class LightningReports(Callback):  # type: ignore[misc] # lightning is not follo
             self._trial.note(Note(metrics=numbers_among(trainer.callback_metrics)))
 
     def _report(self, trainer: Trainer, *, begins_epoch: bool | None) -> None:
-        """Save, and make the report that is due.
-
-        Args:
-            begins_epoch: Whether an epoch begins, or a batch; None after the training.
-
-        Raises:
-            TrialStopped: The trial is paused or stopped.
-        """
+        """Save, and make the report that is due. Raises TrialStopped if the trial is paused or
+        stopped. `begins_epoch`: whether an epoch begins, or a batch; None after the training."""
         due, self._due = self._due, None
         if due is None:
             return
@@ -229,10 +217,8 @@ class LightningReports(Callback):  # type: ignore[misc] # lightning is not follo
     def on_save_checkpoint(
         self, trainer: Trainer, pl_module: Any, checkpoint: dict[str, Any]
     ) -> None:
-        """Take back Lightning's count of the batch or the epoch that begins.
-
-        Otherwise it would find the epoch complete, and begin with the one after it.
-        """
+        """Take back Lightning's count of the batch or the epoch that begins. Otherwise it would
+        find the epoch complete, and begin with the one after it."""
         if self._begins_epoch is None:
             return
         loop = checkpoint["loops"]["fit_loop"]
@@ -259,11 +245,6 @@ def _keep_own_checkpoints(trainer: Trainer, folder: Path) -> None:
 
 
 def _pace_of(trainer: Trainer, trial: FunctionTrial, *, is_script: bool) -> Pace:
-    """The pace of a Trainer.
-
-    Raises:
-        ValueError: It does not train for the trial's full budget.
-    """
     accumulated = trainer.accumulate_grad_batches
     batches = trainer.num_training_batches
     epoch_steps = None
@@ -289,13 +270,6 @@ def _resumes_itself(trainer: Trainer) -> bool:
     """True if Lightning restores the place in the data, which the loaders keep."""
     loaders = trainer.fit_loop._combined_loader.flattened
     return all(hasattr(loader, "load_state_dict") for loader in loaders)
-
-
-def _begins_data(trainer: Trainer) -> bool:
-    """True if Lightning begins the data of an epoch next; not in the first or a resumed one."""
-    loop = trainer.fit_loop
-    is_resuming = loop.is_resuming or loop.epoch_loop.restarting
-    return trainer.current_epoch > 0 and not is_resuming
 
 
 def _generators() -> dict[str, Any]:

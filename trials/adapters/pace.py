@@ -12,15 +12,9 @@ SLACK = 1e-9
 
 @dataclass(frozen=True, slots=True)
 class Pace:
-    """The budget of a trial in optimizer steps.
-
-    Args:
-        epoch_steps: Optimizer steps in an epoch; None if unknown.
-        step_samples: Samples in an optimizer step, by the batch size.
-
-    Raises:
-        ValueError: The budget cannot be counted in steps.
-    """
+    """The budget of a trial in optimizer steps. Raises ValueError if the budget cannot be counted
+    in steps. `epoch_steps`: optimizer steps in an epoch; None if unknown. `step_samples`: samples
+    in an optimizer step, by the batch size."""
 
     trial: FunctionTrial
     epoch_steps: int | None
@@ -53,11 +47,8 @@ class Pace:
         return step / self._steps_a_unit
 
     def require(self, steps: int, *, advice: str) -> None:
-        """Make sure that a library trains for the full budget, which schedules depend on.
-
-        Raises:
-            ValueError: It trains for another number of steps.
-        """
+        """Make sure that a library trains for the full budget, which schedules depend on. Raises
+        ValueError if it trains for another number of steps."""
         if steps == self.total_steps:
             return
         budget = f"{self.trial.budget:g} {self.trial.unit.value}"

@@ -42,12 +42,7 @@ def order_of(name: str) -> tuple[float, int]:
 
 
 class CheckpointFolder(ABC):
-    """The checkpoints of a trial. Operations raise the errors of the disk or the store.
-
-    Args:
-        files: A file system of fsspec.
-        root: The folder's path in it.
-    """
+    """The checkpoints of a trial. Operations raise the errors of the disk or the store."""
 
     def __init__(self, files: Any, root: str) -> None:
         self._files = files
@@ -77,10 +72,8 @@ class CheckpointFolder(ABC):
 
     @abstractmethod
     def remove(self, name: str) -> Exception | None:
-        """Remove a checkpoint or a draft.
-
-        Returns: The reason why a part of it is left; None if nothing is.
-        """
+        """Remove a checkpoint or a draft. Returns the reason why a part of it is left; None if
+        nothing is."""
 
     @abstractmethod
     def local(self, name: str) -> AbstractContextManager[Path]:
@@ -185,11 +178,8 @@ class CheckpointFolder(ABC):
         return name if is_checkpoint(name) else self.target(name) or name
 
     def free_name(self, unit: Unit, level: float) -> str:
-        """A name for a checkpoint, such as `epoch-0.5` or `step-300`.
-
-        A level that is saved twice gets a second name, because a folder cannot be replaced in one
-        step.
-        """
+        """A name for a checkpoint, such as `epoch-0.5` or `step-300`. A level that is saved twice
+        gets a second name, because a folder cannot be replaced in one step."""
         number = int(level) if float(level).is_integer() else level
         name = first = f"{_SINGULAR[unit]}-{number}"
         again = 2

@@ -36,24 +36,19 @@ VALUE = ".value.json"
 
 @dataclass(frozen=True, slots=True)
 class _Reported:
-    """The names of the checkpoints that a report gives."""
-
     resource: float
     newest: str
     best: str | None
 
 
 class Checkpoints:
-    """The checkpoints of a trial.
+    """The checkpoints of a trial. Raises FolderError if no installed library can read or write the
+    URL.
 
     Args:
         folder: The trial's folder, a path or a URL; made on the first save.
         keep: The number of those on record that are kept whole: the newest, and those before it in
             case it is damaged.
-        unit: The unit of the levels that they are named by.
-
-    Raises:
-        FolderError: No installed library can read or write the URL.
     """
 
     def __init__(self, folder: Path | str, keep: int = KEEP, unit: Unit = Unit.STEPS) -> None:
@@ -69,20 +64,16 @@ class Checkpoints:
 
     @contextmanager
     def drafting(self) -> Iterator[Path]:
-        """The first half of a save: a folder of this machine to write the files in.
-
-        An exception removes it.
-        """
+        """The first half of a save: a folder of this machine to write the files in. An exception
+        removes it."""
         draft = self._here.draft()
         with removed_on_error(draft):
             yield draft
 
     def commit(self, draft: Path, label: Label) -> Path | str:
         """The second half of a save: hash, flush, put in place and point. Works in any thread.
-
-        Returns: The checkpoint's folder, which `last` names now, and also `best` where the label
-            says so.
-        """
+        Returns the checkpoint's folder, which `last` names now, and also `best` where the label
+        says so."""
         with removed_on_error(draft):
             is_on_disk = isinstance(self._here, DiskFolder)
             seal(draft, label, best_before=self._here.target("best"), durable=is_on_disk)
@@ -114,11 +105,8 @@ class Checkpoints:
         return None if name is None else self._here.path(name)
 
     def best_until(self, path: Path | str) -> Path | str | None:
-        """The checkpoint of the best value up to a checkpoint.
-
-        Returns: None before the first, or if an earlier attempt found the best after `path`: no
-            report on record names that one.
-        """
+        """The checkpoint of the best value up to a checkpoint. Returns None before the first, or if
+        an earlier attempt found the best after `path`: no report on record names that one."""
         name = self._here.target("best")
         _, until = split(path)
         if name is None or order_of(name) > order_of(until):
@@ -132,10 +120,8 @@ class Checkpoints:
         return here.path(names[-1]) if names else None
 
     def mark_best(self, path: Path | str, value: float) -> None:
-        """Let `best` name an existing checkpoint.
-
-        The best before it stays until a report that names this one is on record.
-        """
+        """Let `best` name an existing checkpoint. The best before it stays until a report that
+        names this one is on record."""
         _, name = split(path)
         content = json.dumps(value).encode()
         self._here.add(name, VALUE, content)
@@ -158,14 +144,9 @@ class Checkpoints:
 
         An earlier attempt may have found a better one whose report was lost with it; and where the
         newest checkpoint is damaged, the best one may be, too. A run that trains the same part
-        again need not come to the same values, and so might never replace it.
-
-        Args:
-            source: The checkpoint that the run was to continue from.
-            opened: The one that it continues from, an older one if `source` is damaged.
-
-        Returns: Whether the best one so far is there. If it is lost, the next report is the best.
-        """
+        again need not come to the same values, and so might never replace it. Returns whether the
+        best one so far is there. If it is lost, the next report is the best. `opened`: the one that
+        it continues from, an older one if `source` is damaged."""
         here = self._here
         best = here.target("best")
         folder, continued = split(opened)
@@ -216,11 +197,10 @@ class Checkpoints:
         """Remove the checkpoints that no report needs once those up to `resource` are on record.
 
         The newest checkpoint on record and `keep` - 1 before it are kept whole, and of the best
-        before those, the weights. Newer ones are never touched: they may belong to another
-        process, whose driver has died or has not heard of them yet. Where `best` names a checkpoint
-        that no report of this process has named, nothing is removed, because this process does not
-        know which one the record names.
-        """
+        before those, the weights. Newer ones are never touched: they may belong to another process,
+        whose driver has died or has not heard of them yet. Where `best` names a checkpoint that no
+        report of this process has named, nothing is removed, because this process does not know
+        which one the record names."""
         newest = self._put_on_record(resource)
         if newest is None:
             return
@@ -233,7 +213,6 @@ class Checkpoints:
         self._left_behind = []
 
     def _put_on_record(self, resource: float) -> str | None:
-        """Note the reports up to `resource`, and return the newest checkpoint that they name."""
         newest: str | None = None
         later = []
         for report in self._reported:

@@ -14,12 +14,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class OpenedCheckpoint:
-    """A checkpoint that a run continues from.
-
-    Args:
-        path: Its folder or URL.
-        files: A folder of this machine with its files.
-    """
+    """A checkpoint that a run continues from. `files`: a folder of this machine with its files."""
 
     path: Path | str
     files: Path
@@ -30,12 +25,8 @@ def opened(source: Path | str) -> Iterator[OpenedCheckpoint]:
     """The checkpoint to continue from, as a context.
 
     It is the newest whole one of the stretch that `source` belongs to, or, if all of these are
-    damaged, the newest whole one before them.
-
-    Raises:
-        CheckpointError: None of them can be used.
-        FolderError: No installed library can read the URL.
-    """
+    damaged, the newest whole one before them. Raises CheckpointError if none of them can be used,
+    FolderError if no installed library can read the URL."""
     where, name = place_of(source)
     complaints = []
     wanted = where.named(name)
@@ -60,9 +51,7 @@ def opened_on_ranks(
     source: Path | str, rank: int, told: Callable[[Callable[[], str | None]], str | None]
 ) -> Iterator[OpenedCheckpoint]:
     """The checkpoint that rank 0 continues from, as `opened`, on one of the ranks of a trial.
-
-    Args:
-        told: Gives all ranks the result of rank 0's function.
+    `told`: gives all ranks the result of rank 0's function.
 
     Raises:
         CheckpointError: On all ranks: none can be used.

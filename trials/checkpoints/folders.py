@@ -66,18 +66,12 @@ def trial_of(name: str) -> int | None:
 
 
 def log_of(study: Path | str, trial: int, attempt: int) -> Path | str:
-    """The file for the output of an attempt's programs.
-
-    It is outside the trial's own folder, which is removed if nothing of the trial is kept.
-    """
+    """The file for the output of an attempt's programs. It is outside the trial's own folder, which
+    is removed if nothing of the trial is kept."""
     return inside(inside(study, LOGS), f"{trial_folder(trial)}-attempt-{attempt}.log")
 
 
 def used_bytes(folder: Path | str) -> int:
-    """The bytes of all files in a folder; 0 if it does not exist.
-
-    Raises:
-        FolderError: No installed library can read such URLs.
-        OSError: The folder cannot be read.
-    """
+    """The bytes of all files in a folder; 0 if it does not exist. Raises FolderError if no
+    installed library can read such URLs, OSError if the folder cannot be read."""
     return sum(folder_at(folder).sizes().values())

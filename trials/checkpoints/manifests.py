@@ -34,7 +34,6 @@ class Label:
 
     Args:
         level: The resource of the trial, which names the checkpoint.
-        is_best: Whether it is the best so far.
         stretch: The stretch that it belongs to; None if it is alone in its stretch.
         state: The files that only a run needs, and not a reader of the weights.
     """
@@ -46,10 +45,8 @@ class Label:
 
 
 def run_of(setup: Setup) -> str:
-    """The name of a run, equal for two attempts only if one can continue the other.
-
-    It must not change between versions, which recognise checkpoints by it.
-    """
+    """The name of a run, equal for two attempts only if one can continue the other. It must not
+    change between versions, which recognise checkpoints by it."""
     deciding = [dict(setup.params), setup.seed, repr(setup.budget)]
     text = json.dumps(deciding, sort_keys=True, default=repr)
     digest = hashlib.sha256(text.encode())
@@ -96,16 +93,9 @@ def _publish_weights(draft: Path) -> None:
 
 
 def verify(folder: Path, name: str | None = None, whole: bool = False) -> None:
-    """Compare every file of a checkpoint with its manifest.
-
-    Args:
-        folder: A folder of this machine with its files.
-        name: Its name in messages; None for the folder's own.
-        whole: Whether its state is needed too, for a run to continue from it.
-
-    Raises:
-        CheckpointError: A file is missing or was changed.
-    """
+    """Compare every file of a checkpoint with its manifest. Raises CheckpointError if a file is
+    missing or was changed. `name`: its name in messages; None for the folder's own. `whole`:
+    whether its state is needed too, for a run to continue from it."""
     name = name or str(folder)
     try:
         manifest = whole_folders.manifest_of((folder / MANIFEST).read_bytes())
@@ -126,12 +116,8 @@ def verify(folder: Path, name: str | None = None, whole: bool = False) -> None:
 
 
 def place_of(source: Path | str) -> tuple[CheckpointFolder, str]:
-    """The folder that a checkpoint is in, and its name there.
-
-    Raises:
-        CheckpointError: It is not the name of a checkpoint.
-        FolderError: No installed library can read the URL.
-    """
+    """The folder that a checkpoint is in, and its name there. Raises CheckpointError if it is not
+    the name of a checkpoint, FolderError if no installed library can read the URL."""
     folder, name = split(source)
     try:
         return folder_at(folder), component(name)
@@ -140,12 +126,8 @@ def place_of(source: Path | str) -> tuple[CheckpointFolder, str]:
 
 
 def check(source: Path | str, whole: bool = False) -> None:
-    """Verify a checkpoint by its path or URL.
-
-    Raises:
-        CheckpointError: It is missing or damaged.
-        FolderError: No installed library can read the URL.
-    """
+    """Verify a checkpoint by its path or URL. Raises CheckpointError if it is missing or damaged,
+    FolderError if no installed library can read the URL."""
     folder, name = place_of(source)
     with folder.local(name) as files:
         verify(files, str(source), whole)

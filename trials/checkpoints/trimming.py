@@ -38,14 +38,9 @@ def trim_waiting(
     """Remove the checkpoints that a trial does not need while it waits.
 
     Its newest checkpoint stays whole, and of its best one the weights. Those after the newest are
-    never touched, because the trial may continue meanwhile.
-
-    Args:
-        checkpoint: The newest one on record.
-        best: The best one on record.
-        still_waits: Called once the older checkpoints are listed: a trial that continues from one
-            of them, because the newest is damaged, writes others before the newest.
-    """
+    never touched, because the trial may continue meanwhile. `still_waits`: called once the older
+    checkpoints are listed: a trial that continues from one of them, because the newest is damaged,
+    writes others before the newest."""
     folder, newest = split(checkpoint)
     where = folder_at(folder)
     if not where.taken(newest):
@@ -66,10 +61,8 @@ def trim_waiting(
 
 def trim_all(folder: Path | str) -> Exception | None:
     """Remove the folder of a trial; of one that was a working directory, the checkpoints alone, if
-    there are other files. Returns the error that left something, if any.
-
-    No process may write there any more.
-    """
+    there are other files. Returns the error that left something, if any. No process may write there
+    any more."""
     outer, name = split(folder)
     path = Path(folder)
     if is_url(folder) or path.is_symlink() or not (path / WORKING).is_file():
@@ -83,10 +76,8 @@ def trim_all(folder: Path | str) -> Exception | None:
 
 
 def trim_ended(checkpoint: Path | str) -> None:
-    """Remove all checkpoints of a trial except the weights of one.
-
-    No process may write there any more.
-    """
+    """Remove all checkpoints of a trial except the weights of one. No process may write there any
+    more."""
     folder, remaining = split(checkpoint)
     where = folder_at(folder)
     if not where.taken(remaining):

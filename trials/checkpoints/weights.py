@@ -32,17 +32,18 @@ def write(weights: Weights, folder: Path) -> None:
 
 
 def host_copy(value: T) -> T:
-    """Copy the tensors in containers (dicts, lists, tuples) to host memory.
-
-    Those of a GPU are copied into pinned memory at the speed of its bus, one after the other
-    without waiting. Torch keeps that memory for the next copies.
-    """
+    """Copy the tensors in containers (dicts, lists, tuples) to host memory. Those of a GPU are
+    copied into pinned memory at the speed of its bus, one after the other without waiting. Torch
+    keeps that memory for the next copies."""
     copies: dict[tuple[Any, ...], torch.Tensor] = {}
 
     def copied(tensor: torch.Tensor) -> torch.Tensor:
         view = (tensor.device, *_memory_of(tensor), tensor.dtype, tensor.stride())
         if view not in copies:
-            copies[view] = _tensor_copied(tensor)
+            empty = torch.empty_like(
+                tensor, device="cpu", requires_grad=False, pin_memory=tensor.is_cuda
+            )
+            copies[view] = empty.copy_(tensor.detach(), non_blocking=True)
         return copies[view]
 
     found: T = tree_map_only(torch.Tensor, copied, value)
@@ -67,8 +68,3 @@ def tensor_bytes(value: Any) -> int:
 def _memory_of(tensor: torch.Tensor) -> tuple[int, int, torch.Size]:
     """A key that tensors have in common if they share their memory."""
     return tensor.untyped_storage().data_ptr(), int(tensor.storage_offset()), tensor.shape
-
-
-def _tensor_copied(tensor: torch.Tensor) -> torch.Tensor:
-    empty = torch.empty_like(tensor, device="cpu", requires_grad=False, pin_memory=tensor.is_cuda)
-    return empty.copy_(tensor.detach(), non_blocking=True)

@@ -28,10 +28,8 @@ has 34 numbers for each feature, and 5 in each head for each pair of tokens (Kor
 
 
 def parts_of(lengths: Lengths) -> Ints:
-    """Tokens of each part of each sample, shape (n, parts).
-
-    Each part of a sample, such as a source or a target, is padded to the longest in the batch.
-    """
+    """Tokens of each part of each sample, shape (n, parts). Each part of a sample, such as a source
+    or a target, is padded to the longest in the batch."""
     if lengths.ndim == 1:
         return lengths[:, None]
     return lengths
@@ -46,14 +44,13 @@ def totals(lengths: Lengths) -> Ints:
 def epoch_batches(
     lengths: Lengths, batch_size: int, seed: int, epoch: int, bucketing: bool
 ) -> list[Ints]:
-    """The batches of one epoch: every sample once, and an incomplete batch for the rest.
+    """The batches of one epoch: every sample once, and an incomplete batch for the rest. Returns
+    ceil(n / batch_size) arrays of row numbers.
 
     Args:
         epoch: From 0.
         bucketing: Whether samples of similar length share a batch. Then samples are shuffled,
             sorted by length inside chunks and cut into batches, and the batches are shuffled.
-
-    Returns: ceil(n / batch_size) arrays of row numbers.
     """
     generator = np.random.default_rng(derive(seed, Use.ORDER, epoch))
     order = generator.permutation(len(lengths))
@@ -69,12 +66,9 @@ def epoch_batches(
 
 
 def cost(rows: Ints | int, longest: Ints) -> npt.NDArray[np.float64]:
-    """The cost of batches, in tokens of rows so short that their attention costs nothing.
-
-    Args:
-        rows: Rows of each batch, shape (...).
-        longest: The longest of each part in them, shape (..., parts).
-    """
+    """The cost of batches, in tokens of rows so short that their attention costs nothing. `rows`:
+    rows of each batch, shape (...). `longest`: the longest of each part in them, shape (...,
+    parts)."""
     of_parts = longest * (1 + longest / ATTENTION_LENGTH)
     found: npt.NDArray[np.float64] = rows * of_parts.sum(axis=-1)
     return found
@@ -125,6 +119,5 @@ class Sequences:
         return np.diff(self.offsets)
 
     def row(self, number: int) -> npt.NDArray[np.int32]:
-        """One sequence."""
         begin, end = self.offsets[number], self.offsets[number + 1]
         return self.tokens[begin:end]

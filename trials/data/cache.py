@@ -52,7 +52,6 @@ class CacheEntry:
 
     Args:
         arrays: Arrays by name; those that were read from the disk are read-only and memory-mapped.
-        files: Small files by name.
         facts: The rest, as JSON.
     """
 
@@ -70,14 +69,9 @@ def folder(environment: Mapping[str, str] = os.environ) -> Path:
 
 
 def cached(name: str, build: Callable[[], CacheEntry], root: Path | None = None) -> CacheEntry:
-    """The entry of a name: read if it is there and whole, else built and written.
-
-    If the folder cannot be written to, the entry is built every time, with a warning.
-
-    Args:
-        name: Different for data that were made from different sources.
-        root: The folder of all entries; None for the one of this machine.
-    """
+    """The entry of a name: read if it is there and whole, else built and written. If the folder
+    cannot be written to, the entry is built every time, with a warning. `name`: different for data
+    that were made from different sources."""
     place = (folder() if root is None else root) / name
     try:
         return read(place)
@@ -98,12 +92,8 @@ def cached(name: str, build: Callable[[], CacheEntry], root: Path | None = None)
 
 
 def read(place: Path) -> CacheEntry:
-    """The entry at `place`, once every byte of it is verified.
-
-    Raises:
-        FileNotFoundError: There is no such entry.
-        OSError: It is damaged.
-    """
+    """The entry at `place`, once every byte of it is verified. Raises FileNotFoundError if there is
+    no such entry, OSError if it is damaged."""
     text = (place / MANIFEST).read_bytes()
     try:
         manifest = whole_folders.manifest_of(text)
@@ -151,12 +141,7 @@ def _write(entry: CacheEntry, place: Path) -> None:
 
 
 def shrink(root: Path, most_bytes: int | None = None) -> None:
-    """Remove drafts of killed processes, and entries until the rest takes at most `most_bytes`.
-
-    Args:
-        root: The folder of all entries.
-        most_bytes: None for `MOST_BYTES`.
-    """
+    """Remove drafts of killed processes, and entries until the rest takes at most `most_bytes`."""
     drafts.remove_abandoned(root, _TEMPORARY)
     entries = sorted(_sizes(root))
     used_bytes = sum(size for _, _, size in entries)

@@ -38,14 +38,7 @@ class Sampled(Protocol):
 
 
 class Feed:
-    """The training batches of one run.
-
-    Attributes:
-        order: The batches of its steps.
-
-    Args:
-        asked: The setting `data_workers`.
-    """
+    """The training batches of one run. `asked`: the setting `data_workers`."""
 
     def __init__(
         self, workload: Workload, order: BatchOrder, group: Group, asked: int | str
@@ -69,10 +62,7 @@ class Feed:
 
     def parts(self, rows: Ints, weight: float, size: int, step: int) -> tuple[list[Ints], float]:
         """This rank's micro-batches of `size` samples of a step, and the divisor of their losses.
-
-        Args:
-            weight: The targets of the whole batch.
-        """
+        `weight`: the targets of the whole batch."""
         mine, weight = self._group.share(rows, weight)
         parts = cut(mine, size)
         if self._samples is not None and not self._is_next(parts[0]):
@@ -82,7 +72,6 @@ class Feed:
         return parts, weight
 
     def _from(self, step: int, size: int) -> Iterator[Ints]:
-        """The micro-batches of all steps from this one on."""
         while True:
             rows = self.order.rows(step)
             mine, _ = self._group.share(rows, 1.0)
@@ -122,12 +111,8 @@ class Feed:
 
 
 def threads_for(asked: int | str, residence: Residence) -> int:
-    """The number of threads that gather samples: 0 if they are on a GPU.
-
-    Args:
-        asked: A number, or `auto`, which is 0 on the CPU too: threads would only compete with the
-            training.
-    """
+    """The number of threads that gather samples: 0 if they are on a GPU. `asked`: a number, or
+    `auto`, which is 0 on the CPU too: threads would only compete with the training."""
     if residence.resident and residence.device.type != "cpu":
         return 0
     if isinstance(asked, int):

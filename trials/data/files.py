@@ -53,11 +53,8 @@ def below(folder: Path) -> list[Path]:
 
 
 def encoding_of(path: Path) -> str:
-    """The encoding of a text file: what its byte order mark says, else UTF-8.
-
-    Raises:
-        UnicodeDecodeError: It begins with a zero byte, as UTF-16 without a mark does.
-    """
+    """The encoding of a text file: what its byte order mark says, else UTF-8. Raises
+    UnicodeDecodeError if it begins with a zero byte, as UTF-16 without a mark does."""
     with path.open("rb") as file:
         start = file.read(4)
     if marked := _marked(start):
@@ -92,13 +89,8 @@ def table_format(path: Path, usual: str = ",") -> dict[str, Any]:
     """The encoding and the separator of a table of texts, as options of `pandas.read_csv`.
 
     The separator is the one under which most of the first rows have as many fields as the header.
-
-    Args:
-        usual: The separator in case of doubt.
-
-    Raises:
-        UnicodeDecodeError: It is not text of a known encoding.
-    """
+    `usual`: the separator in case of doubt. Raises UnicodeDecodeError if it is not text of a known
+    encoding."""
     encoding = encoding_of(path)
     with path.open(encoding=encoding) as file:
         stated = file.readline(10).rstrip("\n").strip('"')
@@ -125,13 +117,9 @@ def _fitting_rows(path: Path, encoding: str, separator: str) -> int:
 
 
 def text_of(path: Path) -> str:
-    """The text of a file that a person writes, such as a study file.
-
-    Raises:
-        OSError: It cannot be read.
-        ValueError: It is not a plain file, UnicodeDecodeError if it is not UTF-8 text, or it is
-            too large.
-    """
+    """The text of a file that a person writes, such as a study file. Raises OSError if it cannot be
+    read, ValueError if it is not a plain file or too large, UnicodeDecodeError if it is not UTF-8
+    text."""
     refuse_odd(path)
     with path.open("rb") as file:
         content = file.read(MOST_BYTES + 1)

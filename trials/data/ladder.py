@@ -18,14 +18,8 @@ MOST_SAMPLES = 20_000
 
 
 def of_training(lengths: Ints, batch_size: int, bucketing: bool, most: int = MOST_RUNGS) -> Ints:
-    """The ladder of the batches of epochs.
-
-    Args:
-        lengths: Tokens of each sample, shape (n,).
-        most: Rungs.
-
-    Returns: Rising lengths.
-    """
+    """The ladder of the batches of epochs. Returns rising lengths. `lengths`: tokens of each
+    sample, shape (n,). `most`: rungs."""
     some = lengths
     if len(lengths) > MOST_SAMPLES:
         some = np.random.default_rng(0).choice(lengths, MOST_SAMPLES, replace=False)

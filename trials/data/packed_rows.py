@@ -44,12 +44,8 @@ class Filled:
 
 
 class PackedSamples(Samples):
-    """Samples whose inputs and targets are of one length, end to end in rows.
-
-    Args:
-        capacity: The most tokens in a row.
-        first: The position of the first token of a sample.
-    """
+    """Samples whose inputs and targets are of one length, end to end in rows. `capacity`: the most
+    tokens in a row. `first`: the position of the first token of a sample."""
 
     def __init__(
         self,
@@ -69,11 +65,8 @@ class PackedSamples(Samples):
         self._target_padding = targets.padding
 
     def gather(self, rows: Ints) -> Batch:
-        """The samples `rows` in their place.
-
-        Returns: The inputs `input_ids`, `position_ids` and `SEGMENTS`, and the labels, each of the
-            layout's shape.
-        """
+        """The samples `rows` in their place. Returns the inputs `input_ids`, `position_ids` and
+        `SEGMENTS`, and the labels, each of the layout's shape."""
         residence = self.residence
         layout = Layout.of(self._offsets, rows, self._capacity)
         filled = layout.filled
@@ -133,10 +126,8 @@ def _mask(
     config: transformers.PretrainedConfig,
     causal: bool,
 ) -> torch.Tensor:
-    """The attention mask of layers of a kind, shape (rows, 1, cells, cells).
-
-    Every cell sees at least one: padding sees padding.
-    """
+    """The attention mask of layers of a kind, shape (rows, 1, cells, cells). Every cell sees at
+    least one: padding sees padding."""
     text = config.get_text_config()
     segments = inputs[SEGMENTS]
     seen = segments[:, :, None] == segments[:, None, :]
@@ -196,11 +187,9 @@ def demand(model: transformers.PreTrainedModel, causal: bool, capacity: int) -> 
 def _computes_the_same(
     model: transformers.PreTrainedModel, causal: bool, lengths: tuple[int, ...]
 ) -> bool:
-    """True if the features of all tokens are equal in one packed row and in plain samples.
-
-    Features are the input of the model's head, and take much less memory than the scores of a
-    vocabulary. They may differ by rounding.
-    """
+    """True if the features of all tokens are equal in one packed row and in plain samples. Features
+    are the input of the model's head, and take much less memory than the scores of a vocabulary.
+    They may differ by rounding."""
     offsets = np.cumsum([0, *lengths])
     tokens = _probe(model, sum(lengths))
     batch = _in_one_row(model, Sequences(tokens, offsets))

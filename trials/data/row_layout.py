@@ -22,13 +22,12 @@ def bins(lengths: Ints, capacity: int) -> list[Ints]:
 
     They never have more than one sample in each row would have. Each sample, the longest first,
     goes to the row with the fewest tokens (Graham 1969). The smallest number of rows that do not
-    overflow is tried, and a few more, because more rows may be shorter.
+    overflow is tried, and a few more, because more rows may be shorter. Returns the numbers of the
+    samples of each row.
 
     Args:
         lengths: Tokens of each sample, shape (n,); n is at least 1.
         capacity: The most tokens in a row, raised to the longest sample.
-
-    Returns: For each row, the numbers of its samples.
     """
     capacity = max(capacity, int(lengths.max()))
     order = np.argsort(-lengths, kind="stable").tolist()
@@ -82,13 +81,8 @@ class Layout:
 
     @staticmethod
     def of(offsets: Ints, rows: Ints, capacity: int) -> Layout:
-        """The layout of some samples.
-
-        Args:
-            offsets: The beginning of each sequence, and the end of the last, shape (n + 1,).
-            rows: The samples, shape (batch,).
-            capacity: The most tokens in a row.
-        """
+        """The layout of some samples. `offsets`: the beginning of each sequence, and the end of the
+        last, shape (n + 1,)."""
         lengths_asked = offsets[rows + 1] - offsets[rows]
         shared_out = bins(lengths_asked, capacity)
         sizes = [len(samples) for samples in shared_out]

@@ -30,12 +30,8 @@ class Part(Protocol):
 
 
 class Column:
-    """A row for each sample.
-
-    Args:
-        values: Shape (n, ...).
-        kind: The type of the numbers in a batch; None for the values' own.
-    """
+    """A row for each sample. `values`: shape (n, ...). `kind`: the type of the numbers in a batch;
+    None for the values' own."""
 
     def __init__(
         self,

@@ -23,8 +23,7 @@ def number_in(text: str) -> int | float | None:
     A number is written in the digits 0 to 9, perhaps with a sign, a decimal point and an exponent,
     or is `nan`, `inf` or `infinity` in any case of letters; there may be blanks around it. Texts
     are therefore `1_000`, `64_64`, `1,5`, `0x10`, `１`, `True` and an empty one. It is whole if it
-    has neither a point nor an exponent. A number that no float is as large as is infinite.
-    """
+    has neither a point nor an exponent. A number that no float is as large as is infinite."""
     plain = text.strip()
     found = _NUMBER.fullmatch(plain)
     if found is None:

@@ -74,8 +74,6 @@ def line_of(task: Mapping[str, Any]) -> CommandLine:
 
 
 class CommandDescription(TaskDescription):
-    """The description of a command."""
-
     def problems_with(self, task: Mapping[str, Any]) -> list[Problem]:
         found = super().problems_with(task)
         if found:

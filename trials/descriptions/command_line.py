@@ -75,10 +75,8 @@ class CommandLine:
         return None
 
     def filled(self, values: Mapping[str, Any]) -> list[str]:
-        """The words of a trial's command.
-
-        A value of None leaves out the word of its placeholder, and the flag before it.
-        """
+        """The words of a trial's command. A value of None leaves out the word of its placeholder,
+        and the flag before it."""
         texts = {name: _text_of(value) for name, value in values.items() if value is not None}
         words: list[str] = []
         flag_may_go = False

@@ -44,11 +44,8 @@ WITHOUT_TOKENS = frozenset(
 
 @dataclass(frozen=True)
 class Field:
-    """One key of the `task` part of a study file.
-
-    Args:
-        limits: Keywords of JSON Schema beside the type.
-    """
+    """One key of the `task` part of a study file. `limits`: keywords of JSON Schema beside the
+    type."""
 
     name: str
     types: tuple[type, ...]

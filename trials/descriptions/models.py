@@ -67,12 +67,8 @@ MODEL: Mapping[str, Any] = {
 
 @dataclass(frozen=True)
 class Pretrained:
-    """A model with weights.
-
-    Args:
-        name: A hub id, or the absolute path of a local folder.
-        trusted: Whether the model's own code may run.
-    """
+    """A model with weights. `name`: a hub id, or the absolute path of a local folder. `trusted`:
+    whether the model's own code may run."""
 
     name: str
     trusted: bool = False
@@ -88,15 +84,9 @@ class Pretrained:
 
 
 def parse_model(model: Any, base: Path, trusted: bool) -> Pretrained | Scratch:
-    """The model that a study file names; the path of a local folder becomes absolute.
-
-    Args:
-        base: The folder that a relative path starts from.
-        trusted: Whether the model's own code may run.
-
-    Raises:
-        TaskError: It is neither a shape nor a name, or there is no such folder.
-    """
+    """The model that a study file names; the path of a local folder becomes absolute. Raises
+    TaskError if it is neither a shape nor a name, or there is no such folder. `base`: the folder
+    that a relative path starts from. `trusted`: whether the model's own code may run."""
     if model == "scratch":
         return Scratch()
     if isinstance(model, Mapping):

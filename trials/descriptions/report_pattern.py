@@ -74,15 +74,9 @@ class ReportPattern:
         self._offset = 1.0 if f"{{{RESOURCE}+1}}" in text else 0.0
 
     def numbers_in(self, line: str, printed: PrintedNumbers | None = None) -> dict[str, float]:
-        """The numbers of a line by their names; empty without a match.
-
-        Args:
-            printed: Reads the numbers of the program that has printed the line.
-
-        Raises:
-            TimeoutError: The search takes too long.
-            ValueError: A number can be read in two ways, or in none.
-        """
+        """The numbers of a line by their names; empty without a match. `printed`: reads the numbers
+        of the program that has printed the line. Raises TimeoutError if the search takes too long,
+        ValueError if a number can be read in two ways, or in none."""
         found = self._expression.search(line[:LONGEST], timeout=LIMIT_S, concurrent=True)
         if found is None:
             return {}

@@ -51,7 +51,6 @@ def place(where: str, key: str | int) -> str:
 
 
 def read(text: str) -> Source:
-    """Read one YAML document."""
     source = Source()
     try:
         loader = _Loader(text)
@@ -82,7 +81,6 @@ class _Loader(yaml.SafeLoader):
         self._merged = _Count()
 
     def compose_node(self, parent: Node | None, index: int) -> Node | None:
-        """Compose the next node, which must not have a tag."""
         event = self.peek_event()  # type: ignore[no-untyped-call]
         self._written.add(1, event.start_mark)
         is_plain = isinstance(event, yaml.ScalarEvent) and event.tag in PLAIN_TAGS
@@ -124,13 +122,10 @@ def _text_of(key: Node) -> str:
 
 
 class _Count:
-    """A number of values, which is limited."""
-
     def __init__(self) -> None:
         self._number = 0
 
     def add(self, number: int, mark: yaml.Mark) -> None:
-        """Count some more. Raises MarkedYAMLError if they are too many."""
         self._number += number
         if self._number > MOST_NODES:
             problem = f"more than {MOST_NODES} values"
@@ -144,7 +139,6 @@ class _Builder:
         self._nodes = _Count()
 
     def build(self, node: Node, where: str) -> Any:
-        """The value of a node at a dotted place."""
         letters = len(node.value) if isinstance(node, ScalarNode) else 0
         self._nodes.add(1 + letters // 100, node.start_mark)
         if len(where) > LONGEST_PLACE:

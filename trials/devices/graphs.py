@@ -26,14 +26,9 @@ _COPIES = (torch.ops.aten.copy_, torch.ops.aten._to_copy, torch.ops.aten.to)
 
 
 class Reads(TorchDispatchMode):  # type: ignore[no-untyped-call]  # torch's
-    """Notes the memory that operations read and have not made themselves.
-
-    A graph of them knows the addresses alone: what a model keeps of one length, and drops at the
-    next, must stay where it was.
-
-    Attributes:
-        held: The memory, which is not freed before this.
-    """
+    """Notes the memory that operations read and have not made themselves. A graph of them knows the
+    addresses alone: what a model keeps of one length, and drops at the next, must stay where it
+    was. `held`: the memory, which is not freed before this."""
 
     def __init__(self) -> None:
         super().__init__()  # type: ignore[no-untyped-call]  # torch's
@@ -47,11 +42,8 @@ class Reads(TorchDispatchMode):  # type: ignore[no-untyped-call]  # torch's
         args: tuple[Any, ...] = (),
         kwargs: Mapping[str, Any] | None = None,
     ) -> Any:
-        """Do an operation.
-
-        Raises:
-            NotCapturableError: It copies from the processor's memory, which may change.
-        """
+        """Do an operation. Raises NotCapturableError if it copies from the processor's memory,
+        which may change."""
         kwargs = kwargs or {}
         read = _tensors((args, kwargs))
         found = function(*args, **kwargs)
@@ -67,12 +59,9 @@ class Reads(TorchDispatchMode):  # type: ignore[no-untyped-call]  # torch's
 
 
 def reads_of(work: Callable[[], object]) -> object:
-    """Do work, and hold the memory that it reads for as long as the result is held.
-
-    Raises:
-        MemoryError, RuntimeError: Memory ran out.
-        NotCapturableError: The work copies from the processor's memory, or cannot be watched.
-    """
+    """Do work, and hold the memory that it reads for as long as the result is held. Raises
+    MemoryError or RuntimeError if memory ran out, NotCapturableError if the work copies from the
+    processor's memory, or cannot be watched."""
     reads = Reads()
     try:
         with reads:
@@ -103,14 +92,12 @@ def _storages(tensors: list[torch.Tensor]) -> list[torch.UntypedStorage]:
 
 
 class Graph:
-    """Captured work on tensors that stay in their places.
+    """Captured work on tensors that stay in their places. Raises NotCapturableError if it waits for
+    the device, for instance.
 
     Args:
         work: It has been done before on this device, which loads what it needs.
         pool: Memory that graphs share which are not replayed at the same time; None on a CPU.
-
-    Raises:
-        NotCapturableError: It waits for the device, for instance.
     """
 
     def __init__(self, work: Callable[[], Tensors], pool: Any) -> None:

@@ -126,13 +126,8 @@ def entitled_bytes(device: torch.device) -> int:
 
 
 def left_bytes(free: int, held: int, most: int) -> int:
-    """The bytes that a process may still take of a GPU.
-
-    Args:
-        free: Bytes that no process holds.
-        held: Bytes that this process holds.
-        most: Bytes that this process is entitled to.
-    """
+    """The bytes that a process may still take of a GPU. `free`: bytes that no process holds.
+    `held`: bytes that this process holds."""
     return max(min(free, most - held), 0)
 
 

@@ -11,15 +11,9 @@ _DTYPES = {"bf16": torch.bfloat16, "fp16": torch.float16}
 
 
 class Precision:
-    """The arithmetic of a run's forward passes.
-
-    Weights that train, and optimizer state, stay in fp32; autocast runs matrix products in the
-    chosen type. Only fp16 scales the loss, so that small gradients do not vanish.
-
-    Args:
-        name: bf16, fp16, fp32, or auto for the device's best.
-        device: The run's.
-    """
+    """The arithmetic of a run's forward passes. Weights that train, and optimizer state, stay in
+    fp32; autocast runs matrix products in the chosen type. Only fp16 scales the loss, so that small
+    gradients do not vanish. `name`: bf16, fp16, fp32, or auto for the device's best."""
 
     def __init__(self, name: str, device: torch.device) -> None:
         self.name = best_for(device) if name == "auto" else name

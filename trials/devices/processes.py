@@ -61,12 +61,7 @@ class StepCounts:
 
 
 class Group:
-    """The ranks that train one trial together.
-
-    Args:
-        rank: This process's, from 0.
-        size: The number of ranks.
-    """
+    """The ranks that train one trial together."""
 
     def __init__(self, rank: int = 0, size: int = 1) -> None:
         self.rank = rank
@@ -91,11 +86,9 @@ class Group:
         return self._stopping
 
     def share(self, rows: Ints, weight: float) -> tuple[Ints, float]:
-        """This rank's part of a batch, and the divisor of the sum of its losses.
-
-        With more ranks than rows, the last ranks repeat the first row with an infinite weight,
-        which makes their loss and gradients zero.
-        """
+        """This rank's part of a batch, and the divisor of the sum of its losses. With more ranks
+        than rows, the last ranks repeat the first row with an infinite weight, which makes their
+        loss and gradients zero."""
         if self.size == 1:
             return rows, weight
         mine = rows[self.rank :: self.size]
@@ -117,10 +110,8 @@ class Group:
 
     @torch.no_grad()
     def sync(self, buffers: Sequence[torch.Tensor]) -> None:
-        """Give all ranks the buffers of rank 0, as DistributedDataParallel does.
-
-        The running statistics of a batch norm, for example, differ by the rows of each rank.
-        """
+        """Give all ranks the buffers of rank 0, as DistributedDataParallel does. The running
+        statistics of a batch norm, for example, differ by the rows of each rank."""
         if self.size == 1:
             return
         for buffer in buffers:
@@ -202,11 +193,9 @@ class Group:
 
 
 class Replica:
-    """The loss of a workload on one rank, with gradients of all ranks together.
-
-    With several ranks the model runs inside `DistributedDataParallel` (Li et al. 2020,
-    arXiv:2006.15704), which adds gradients up while the backward pass continues.
-    """
+    """The loss of a workload on one rank, with gradients of all ranks together. With several ranks
+    the model runs inside `DistributedDataParallel` (Li et al. 2020, arXiv:2006.15704), which adds
+    gradients up while the backward pass continues."""
 
     def __init__(self, workload: Replicable, group: Group) -> None:
         self._loss_sum: Callable[[Any], torch.Tensor] = workload.loss_sum
@@ -256,7 +245,6 @@ def _add_up(state, bucket):  # type: ignore[no-untyped-def]
 
 
 def _checksum(parameter: torch.Tensor) -> torch.Tensor:
-    """The sum of a tensor's elements, with their bits read as whole numbers."""
     bits = parameter.detach().view(_WHOLE[parameter.element_size()])
     return bits.sum(dtype=torch.int64)
 
@@ -266,7 +254,6 @@ _joined: list[Group] = []
 
 
 def current() -> Group:
-    """The group of this process."""
     return _joined[-1] if _joined else Group()
 
 

@@ -34,14 +34,7 @@ _FOREVER = timedelta(days=30)
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """The place of a process among those of its trial.
-
-    Args:
-        local_rank: The rank among the processes of its node.
-        local_size: The number of processes on its node.
-        node: The number of its node.
-        nodes: The number of nodes.
-    """
+    """The place of a process among those of its trial."""
 
     rank: int
     size: int
@@ -114,8 +107,7 @@ class ConnectedRanks:
         than `TrialStopped`.
 
         The first call about a subject on a rank belongs to the first one on rank 0, and so on. Rank
-        0 does not wait for the others.
-        """
+        0 does not wait for the others."""
         if self.size == 1:
             return decide()
         self._told[subject] += 1
@@ -147,7 +139,6 @@ class ConnectedRanks:
         return word["value"]
 
     def require_equal(self, what: str, value: object) -> None:
-        """Raise a ValueError if a value is not the same here as on rank 0."""
         of_first = self.broadcast(what, lambda: repr(value))
         if of_first != repr(value):
             raise ValueError(f"{what} of rank {self.rank} {value!r}, but of rank 0 {of_first}")
@@ -158,11 +149,9 @@ class ConnectedRanks:
 
     @contextmanager
     def joined(self, device: str, *, connects: bool) -> Iterator[None]:
-        """The environment that torchrun sets and, if it `connects`, the process group.
-
-        An error may come from a group that is broken, and whose end would wait for the other ranks.
-        It is left as it is, and its processes have to end.
-        """
+        """The environment that torchrun sets and, if it `connects`, the process group. An error may
+        come from a group that is broken, and whose end would wait for the other ranks. It is left
+        as it is, and its processes have to end."""
         # A store of its own: a group that is joined again would find the addresses of the last one.
         port = self.broadcast("port", self._serve)
         with _environment(_launched(self._place, Meeting(self._meeting.address, port))):

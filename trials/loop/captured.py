@@ -87,7 +87,6 @@ class _Places:
         return self.tensors[len(self.parameters) :]
 
     def hold(self, model: nn.Module) -> bool:
-        """True if a model's tensors are in their places."""
         return [t.data_ptr() for t in _tensors(model)] == [t.data_ptr() for t in self.tensors]
 
 
@@ -106,11 +105,7 @@ def _gradients(parameters: list[nn.Parameter]) -> list[torch.Tensor]:
 
 
 class CapturedRun:
-    """The graphs of one run.
-
-    Attributes:
-        captures: Whether they are used.
-    """
+    """The graphs of one run."""
 
     def __init__(self, workload: Workload, settings: Settings, precision: Precision) -> None:
         self._workload = workload
@@ -136,20 +131,13 @@ class CapturedRun:
         self._is_first = kept is None
 
     def replays(self, batch: Batch) -> bool:
-        """True if a batch is replayed."""
         return self.captures and batch.recurs
 
     def train(
         self, batch: Batch, weight: float, scale: torch.Tensor, is_first: bool, share: Share
     ) -> torch.Tensor:
-        """The loss of a micro-batch, whose gradients are added to those before.
-
-        Args:
-            weight: The targets of the whole batch.
-            scale: Of the gradients, a scalar on the device.
-            is_first: Whether they replace the gradients before.
-            share: Computes the loss.
-        """
+        """The loss of a micro-batch, whose gradients are added to those before. `weight`: the
+        targets of the whole batch. `scale`: of the gradients, a scalar on the device."""
         places = self._places
         assert places is not None
         places.divisor.fill_(weight)
@@ -185,11 +173,8 @@ class CapturedRun:
         return self._replayed(name, batch, work, None) if self.replays(batch) else work(batch)
 
     def _replayed(self, name: str, batch: Batch, work: Work, plainly: Work | None) -> Tensors:
-        """The results of work, from its graph.
-
-        Args:
-            plainly: The same for a pass that trains, without a graph.
-        """
+        """The results of work, from its graph. `plainly`: the same for a pass that trains, without
+        a graph."""
         places = self._places
         if places is None:
             return work(batch)
@@ -209,7 +194,6 @@ class CapturedRun:
     def _capture(
         self, places: _Places, batch: Batch, work: Work, plainly: Work | None
     ) -> _Captured | None:
-        """Capture the work of a batch; None if that cannot be."""
         try:
             return _captured(places, batch, work, plainly, self._precision)
         except NotCapturableError as error:
@@ -267,7 +251,6 @@ class CapturedRun:
         return True
 
     def _device_bytes(self) -> int | None:
-        """The bytes of a GPU that this process may take; None on a CPU."""
         device = self._precision.device
         return memory.entitled_bytes(device) if device.type == "cuda" else None
 
@@ -292,10 +275,8 @@ def _kind(workload: Workload, settings: Settings, precision: Precision) -> Hasha
 def _captured(
     places: _Places, batch: Batch, work: Work, plainly: Work | None, precision: Precision
 ) -> _Captured:
-    """Capture work, and compare a replay with the plain computation.
-
-    Gradients, buffers and the random state are afterwards what they were before, however it ends.
-    """
+    """Capture work, and compare a replay with the plain computation. Gradients, buffers and the
+    random state are afterwards what they were before, however it ends."""
     static = _copied(batch)
     if MASK in static.inputs:
         static.inputs[MASK][0, -1] = 0  # a mask without padding might be left out, in one of both
@@ -317,7 +298,6 @@ def _captured(
         drawn.restore()
 
     def computed(work: Callable[[], Tensors]) -> list[torch.Tensor]:
-        """The loss and the gradients of work."""
         forget_gradients()
         loss = work()[0]
         gradients = [] if plainly is None else [each.clone() for each in places.gradients()]
@@ -340,11 +320,6 @@ def _captured(
 
 
 def _demand_equal(plain: list[torch.Tensor], replayed: list[torch.Tensor], rounding: float) -> None:
-    """Make sure that a replay has the results of the plain computation.
-
-    Raises:
-        NotCapturableError: It has others.
-    """
     for whole in (slice(0, 1), slice(1, None)):
         expected, found = plain[whole], replayed[whole]
         if not expected:
@@ -367,7 +342,6 @@ def _copied(batch: Batch) -> Batch:
 
 
 def _fill(places: Batch, batch: Batch) -> None:
-    """Copy a batch to the places of another of its shape."""
     for name, place in places.inputs.items():
         place.copy_(batch.inputs[name])
     places.labels.copy_(batch.labels)

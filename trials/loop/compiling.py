@@ -33,17 +33,9 @@ def is_captured(settings: Settings, device: torch.device) -> bool:
 
 
 class CompilableLoss:
-    """The loss of a run's micro-batches, plain or compiled.
-
-    Attributes:
-        compiled: Whether it is compiled.
-
-    Args:
-        setting: The setting `compile`.
-        loss_sum: The plain loss.
-        processes: The number of ranks. Several never compile: if the compiler failed on one rank,
-            the others would wait for gradients that do not come.
-    """
+    """The loss of a run's micro-batches, plain or compiled. `processes`: the number of ranks.
+    Several never compile: if the compiler failed on one rank, the others would wait for gradients
+    that do not come."""
 
     def __init__(self, setting: str, loss_sum: Loss, processes: int = 1) -> None:
         self._setting = setting
@@ -65,11 +57,8 @@ class CompilableLoss:
         return self._compiled(batch)
 
     def with_fallback(self, work: Callable[[], T]) -> T:
-        """The result of `work`, which is done again without the compiler if that fails.
-
-        Raises:
-            RuntimeError: Memory ran out, or `work` fails without the compiler too.
-        """
+        """The result of `work`, which is done again without the compiler if that fails. Raises
+        RuntimeError if memory ran out, or `work` fails without the compiler too."""
         try:
             return work()
         except RuntimeError as error:  # what torch's compilers raise, or wrap other errors in

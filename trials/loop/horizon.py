@@ -15,11 +15,7 @@ SLACK = 1e-9
 
 class Horizon:
     """The full budget of a run, which is the horizon of its schedule whatever rung it reaches.
-
-    Args:
-        settings: The learning rate and its schedule.
-        lengths: Tokens of each training sample, shape (n,) or (n, parts).
-    """
+    `lengths`: tokens of each training sample, shape (n,) or (n, parts)."""
 
     def __init__(
         self, budget: Budget, settings: Settings, order: BatchOrder, lengths: Ints
@@ -56,11 +52,9 @@ class Horizon:
         return None
 
     def learning_rate(self, position: Position, rows: Ints) -> float:
-        """The learning rate of the next step, on the samples `rows`.
-
-        The schedule is read halfway through the step, so that neither the first step of a warm-up
-        nor the last of a decay has a rate of zero.
-        """
+        """The learning rate of the next step, on the samples `rows`. The schedule is read halfway
+        through the step, so that neither the first step of a warm-up nor the last of a decay has a
+        rate of zero."""
         tokens = int(self._lengths[rows].sum())
         after = replace(position.after_step(len(rows)), tokens=position.tokens + tokens)
         halfway = (self.resource(position) + self.resource(after)) / 2

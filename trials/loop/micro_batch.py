@@ -44,9 +44,6 @@ _limits: dict[str, Limits] = {}
 class MicroBatch:
     """The micro-batch of one run.
 
-    Attributes:
-        size: Samples in a micro-batch.
-
     Args:
         asked: Samples, None for the whole batch, or `AUTO`.
         batch: Samples in one optimizer step.

@@ -15,20 +15,14 @@ from trials.contract import Diverged, Finding, Item, Run, Setup
 
 
 class NextStep(enum.StrEnum):
-    """The next step of all ranks."""
-
     TRAIN = "train"
     SAVE = "save"
     END = "end"
 
 
 class RunOnRanks:
-    """A run on one of several ranks (a `contract.Run`).
-
-    Args:
-        setup: With its `ranks`.
-        begin: Begins the run on this rank, in the process group of all.
-    """
+    """A run on one of several ranks (a `contract.Run`). `begin`: begins the run on this rank, in
+    the process group of all."""
 
     def __init__(self, setup: Setup, begin: Callable[[], Run]) -> None:
         assert setup.ranks is not None

@@ -65,31 +65,19 @@ class Content:
 
 @dataclass(frozen=True)
 class _Save:
-    """One save.
-
-    Args:
-        level: The level of the last report before it.
-    """
+    """One save. `level`: the level of the last report before it."""
 
     content: Content
     label: Label
     level: float
 
     def copied(self) -> _Save:
-        """This save, from a copy in host memory."""
         return replace(self, content=self.content.copied())
 
 
 class RunSaves:
-    """Saves one run. Rank 0 writes, and the other ranks wait for it.
-
-    Args:
-        setup: The run's folder, and the checkpoint to continue from.
-        settings: When to save between reports, and how many checkpoints to keep.
-        write: Writes weights into a folder, in any thread.
-        group: The ranks.
-        clock: Seconds; only differences count.
-    """
+    """Saves one run. Rank 0 writes, and the other ranks wait for it. `write`: writes weights into a
+    folder, in any thread."""
 
     def __init__(
         self,
@@ -118,10 +106,8 @@ class RunSaves:
         self._saved: Position | None = None
 
     def source(self) -> Path | str | None:
-        """The checkpoint that the run continues from; None if it starts afresh.
-
-        An earlier attempt may have saved one before its first report, which no report names.
-        """
+        """The checkpoint that the run continues from; None if it starts afresh. An earlier attempt
+        may have saved one before its first report, which no report names."""
         if self._setup.resume_from:
             return self._setup.resume_from
         if self._every_steps is None:
@@ -148,14 +134,9 @@ class RunSaves:
         best: bool,
         can_wait: bool = False,
     ) -> None:
-        """Save the run as it is now, in the background if that is worth it.
-
-        Args:
-            can_wait: Whether it may be kept or left out if the last save was a short time ago.
-
-        Raises:
-            OSError: This save, or the one in flight before it, could not be written.
-        """
+        """Save the run as it is now, in the background if that is worth it. `can_wait`: whether it
+        may be kept or left out if the last save was a short time ago. Raises OSError if this save,
+        or the one in flight before it, could not be written."""
         stretch = stretch_of(self._setup, position.reported)
         label = Label(position.step, best, stretch, state=(STATE,))
         begin = partial(self._begin, content, label, position.reported, can_wait)
@@ -236,11 +217,8 @@ class RunSaves:
     def named_by_report(
         self, level: float, is_last: bool
     ) -> tuple[Path | str | None, Path | str | None]:
-        """The newest whole checkpoint, and the best until then.
-
-        Raises:
-            OSError: The save in flight has failed.
-        """
+        """The newest whole checkpoint, and the best until then. Raises OSError if the save in
+        flight has failed."""
         whole = self._landed() if is_last else self._whole()
         if whole is None:
             return None, None
@@ -248,11 +226,8 @@ class RunSaves:
         return whole, best
 
     def join(self, position: Position) -> Path | str | None:
-        """Write what is kept, wait until it is whole, and return the newest checkpoint.
-
-        Raises:
-            OSError: A save has failed.
-        """
+        """Write what is kept, wait until it is whole, and return the newest checkpoint. Raises
+        OSError if a save has failed."""
         whole = self._group.once(self._all_landed)
         if whole is not None and self._group.first:
             self._checkpoints.reported(position.reported, whole)
@@ -260,7 +235,6 @@ class RunSaves:
 
     @property
     def best(self) -> Path | str | None:
-        """The best whole checkpoint."""
         newest = self._whole()
         return None if newest is None else self._checkpoints.best_until(newest)
 

@@ -35,7 +35,7 @@ class EarlyStopping:
         if math.isnan(score):
             self._stale += 1
             return False
-        if self._has_improved(score):
+        if self._reference is None or score > self._reference + self._min_delta:
             self._reference = score
             self._stale = 0
         else:
@@ -44,11 +44,6 @@ class EarlyStopping:
             return False
         self._best = score
         return True
-
-    def _has_improved(self, score: float) -> bool:
-        if self._reference is None:
-            return True
-        return score > self._reference + self._min_delta
 
     def forget_best(self) -> None:
         """Let the next value be the best: the checkpoint of the best one is lost."""
@@ -63,11 +58,9 @@ class EarlyStopping:
         return f"no improvement for {self._stale} {reports}"
 
     def state_dict(self) -> dict[str, Any]:
-        """The state, for `load_state_dict`."""
         return {"best": self._best, "reference": self._reference, "stale": self._stale}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Continue from a saved state."""
         self._best = state["best"]
         self._reference = state["reference"]
         self._stale = state["stale"]

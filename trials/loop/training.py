@@ -45,13 +45,8 @@ CHECK_EVERY = 20
 
 @dataclass(frozen=True)
 class _Gradients:
-    """The gradients of this rank's share of a batch, which the model's parameters hold.
-
-    Args:
-        loss: A scalar, still on the device.
-        tokens: In the share.
-        cells: Tokens and padding.
-    """
+    """The gradients of this rank's share of a batch, which the model's parameters hold. `loss`: a
+    scalar, still on the device. `cells`: tokens and padding."""
 
     loss: torch.Tensor
     tokens: int
@@ -59,16 +54,7 @@ class _Gradients:
 
 
 class TrainingRun:
-    """One attempt to train one configuration.
-
-    Attributes:
-        position: The progress of the run.
-
-    Args:
-        workload: The model and its data.
-        setup: Seed, budget, folder, device, and the checkpoint to continue from.
-        clock: Seconds; only differences count.
-    """
+    """One attempt to train one configuration."""
 
     def __init__(
         self,
@@ -110,7 +96,6 @@ class TrainingRun:
     # ----------------------------------------------------------------------------------- the loop
 
     def __iter__(self) -> Iterator[Report | None]:
-        """Train: yields None after every optimizer step, and a Report at every level."""
         self._captured.begin()
         self._fit_micro_batch()
         while True:
@@ -124,7 +109,6 @@ class TrainingRun:
             yield None
 
     def _train_step(self) -> None:
-        """One optimizer step on the next batch, and a checkpoint after it if one is due."""
         began = self._clock()
         here = self.position
         rows = self._feed.order.rows(here.step)
@@ -133,7 +117,6 @@ class TrainingRun:
         self._count_step(step, gradients, began)
 
     def _step(self, rows: Ints, rate: float) -> tuple[TakenStep, _Gradients]:
-        """Forward, backward and update, in smaller micro-batches if memory runs out."""
         updates, samples = self._updates, len(rows)
         weight = self._workload.weight(rows)
         gradients = self._micro_batch.fitting(
@@ -145,7 +128,6 @@ class TrainingRun:
         return step, gradients
 
     def _accumulate_with_fallback(self, rows: Ints, weight: float, size: int) -> _Gradients:
-        """The same as `_accumulate`, tried again without the compiler or graphs if that fails."""
         for _ in range(2):
             try:
                 return self._loss.with_fallback(lambda: self._accumulate(rows, weight, size))
@@ -155,11 +137,9 @@ class TrainingRun:
         raise AssertionError("without graphs there are none to give back")
 
     def _accumulate(self, rows: Ints, weight: float, size: int) -> _Gradients:
-        """The gradients of the mean loss of a batch, added up over micro-batches of `size`.
-
-        May be repeated for the same step: it starts without gradients and with the step's own
-        random state.
-        """
+        """The gradients of the mean loss of a batch, added up over micro-batches of `size`. May be
+        repeated for the same step: it starts without gradients and with the step's own random
+        state."""
         here, group, precision = self.position, self._group, self._precision
         rank_step = here.step * group.size + group.rank
         seed = derive(self._seed, Use.STEP, rank_step)
@@ -169,7 +149,7 @@ class TrainingRun:
         tokens = cells = 0
         parts, weight = self._feed.parts(rows, weight, size, here.step)
         for part in parts:
-            with self._telemetry.waiting():
+            with self._telemetry.trace.waiting():
                 batch = self._feed.batch(part)
             # Ranks exchange their gradients only with the last micro-batch.
             is_first, is_last = part is parts[0], part is parts[-1]
@@ -198,7 +178,6 @@ class TrainingRun:
             return total / weight
 
     def _count_step(self, step: TakenStep, gradients: _Gradients, began: float) -> None:
-        """Move on by a step that all ranks have taken, and save if it is time to."""
         here, telemetry = self.position, self._telemetry
         after = here.after_step(step.samples)
         self.position = after
@@ -245,7 +224,7 @@ class TrainingRun:
         self._group.require_equal(self._workload.model)
         metrics = self._evaluate()
         telemetry = self._telemetry
-        telemetry.report(self.position.step, metrics)
+        telemetry.trace.report(self.position.step, metrics["train_loss"], metrics["loss"])
         self._refuse_divergence(metrics)
         metrics["skipped_steps"] = float(self._updates.skipped)
         metrics["micro_batch"] = float(self._micro_batch.size)
@@ -281,24 +260,20 @@ class TrainingRun:
         )
 
     def findings(self) -> tuple[Finding, ...]:
-        """The findings about the run's health so far."""
         return self._telemetry.findings(self.position.seconds)
 
     # -------------------------------------------------------------------------------- checkpoints
 
     def save(self) -> Path | str | None:
-        """Write a checkpoint of this moment, unless there is one, and wait until it is whole."""
         if not self._saves.is_saved(self.position):
             self._save(best=False)
         return self._saves.join(self.position)
 
     @property
     def best(self) -> Path | str | None:
-        """The checkpoint of the best report that is whole by now."""
         return self._saves.best
 
     def recorded(self, resource: float) -> None:
-        """Remove checkpoints that only reports before the one at `resource` need."""
         self._saves.recorded(resource)
 
     def _save(self, best: bool, can_wait: bool = False) -> None:
@@ -354,10 +329,8 @@ class TrainingRun:
 
     def rehearse(self) -> dict[str, float]:
         """Train one step and evaluate one batch, each of the longest samples, as the worst case.
-
-        Returns: `step_seconds`, `evaluation_seconds`, `parameters`, `peak_memory_bytes`,
-            `weights_bytes` and `checkpoint_bytes`.
-        """
+        Returns `step_seconds`, `evaluation_seconds`, `parameters`, `peak_memory_bytes`,
+        `weights_bytes` and `checkpoint_bytes`."""
         # A first step that compiles or captures says nothing about the others.
         self._loss.disable()
         self._captured.disable()

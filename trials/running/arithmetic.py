@@ -38,7 +38,6 @@ class Arithmetic:
         threads: Threads that share one operation on the CPU.
         precision: bf16, fp16 or fp32; None if the task has no such setting.
         device: The processor with its vector instructions, or the GPU; None if it is unknown.
-        versions: Of the libraries that compute.
     """
 
     threads: int
@@ -80,16 +79,13 @@ def adopt(
     threads: int | None,
     known: Collection[str] | None,
 ) -> tuple[dict[str, Any], Arithmetic]:
-    """Let this process compute as recorded, as far as it can.
+    """Let this process compute as recorded, as far as it can. Returns the settings with the
+    precision that is used, and the arithmetic of this process.
 
     Args:
         recorded: The arithmetic of the training so far; None for a new one.
-        settings: The training's.
-        device: A torch device name.
         threads: For a new training; None for torch's own choice.
         known: The settings of the task; None if it takes any.
-
-    Returns: The settings with the precision that is used, and the arithmetic of this process.
     """
     precise = known is not None and PRECISION in known
     if precise:
@@ -125,7 +121,6 @@ def differences(before: Arithmetic, now: Arithmetic) -> list[str]:
 
 
 def _precision(recorded: Arithmetic | None, setting: str, device: str) -> str:
-    """The precision: as set, or else as recorded, or else the device's best."""
     import torch
 
     from trials.devices.precision import best_for
@@ -149,17 +144,12 @@ def use_threads(environment: Mapping[str, str]) -> None:
 
 
 def _here(threads: int | None, precision: str | None, device: str) -> Arithmetic:
-    torch = sys.modules.get("torch")
+    torch, versions = sys.modules.get("torch"), versions_of(LIBRARIES)
     if torch is None:
-        count = threads or os.cpu_count() or 1
-        return Arithmetic(count, precision, device=_processor(), versions=versions_of(LIBRARIES))
+        return Arithmetic(threads or os.cpu_count() or 1, precision, _processor(), versions)
     on_cpu = torch.device(device).type == "cpu"
-    return Arithmetic(
-        threads=torch.get_num_threads(),
-        precision=precision,
-        device=_processor() if on_cpu else _gpu(device),
-        versions=versions_of(LIBRARIES),
-    )
+    where = _processor() if on_cpu else _gpu(device)
+    return Arithmetic(torch.get_num_threads(), precision, where, versions)
 
 
 def _gpu(device: str) -> str:

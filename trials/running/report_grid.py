@@ -63,11 +63,8 @@ def problem_with_interval(unit: Unit, total: float, every: float) -> str | None:
 
 
 def grid(unit: Unit, total: float, every: float) -> tuple[float, ...]:
-    """The multiples of `every` below `total`, and `total`.
-
-    A last multiple that is near the total is left out: a third of 3 epochs is often written as
-    0.33, and 9 reports are meant.
-    """
+    """The multiples of `every` below `total`, and `total`. A last multiple that is near the total
+    is left out: a third of 3 epochs is often written as 0.33, and 9 reports are meant."""
     # The total may be a multiple whose quotient comes out a hair too small.
     count = int(total / every * (1 + 1e-9))
     multiples = [every * number for number in range(1, count + 1)]
@@ -83,9 +80,7 @@ def is_near(level: float, other: float, every: float) -> bool:
 
 def ascending(levels: Iterable[float], unit: Unit, total: float) -> tuple[float, ...]:
     """Distinct levels between 0 and the total, rounded by their unit, with the total last.
-
-    Fractions are rounded to the numbers that people write: 3 * 0.1 is 0.3.
-    """
+    Fractions are rounded to the numbers that people write: 3 * 0.1 is 0.3."""
     if is_whole(unit):
         rounded = {float(round(level)) for level in levels}
         limit = total

@@ -142,10 +142,7 @@ def _scalar(value: Any) -> Any:
 
 class Stopwatch:
     """The seconds that a trial has trained in all attempts, without those in which it waits.
-
-    Args:
-        before_s: The seconds of earlier attempts. It runs from `go_on` to `pause`.
-    """
+    `before_s`: the seconds of earlier attempts. It runs from `go_on` to `pause`."""
 
     def __init__(self, before_s: float) -> None:
         self._before_s = before_s

@@ -45,12 +45,7 @@ def nobody_to_ask(question: Question) -> Mapping[str, Any]:
 
 
 class Runner:
-    """One attempt of a trial.
-
-    Args:
-        ask: Draws values that the run asks for.
-        note: Receives the run's notes.
-    """
+    """One attempt of a trial."""
 
     def __init__(
         self,
@@ -75,12 +70,9 @@ class Runner:
     def advance(
         self, until: float, should_stop: Callable[[], bool] = lambda: False
     ) -> Iterator[Report]:
-        """Continue training, and yield the reports.
-
-        Ends after a report at or past `until`, after a step if `should_stop` is true, or when the
-        run has finished. Raises the errors of the run, and Diverged after a report whose objectives
-        are not finite, where they have been.
-        """
+        """Continue training, and yield the reports. Ends after a report at or past `until`, after a
+        step if `should_stop` is true, or when the run has finished. Raises the errors of the run,
+        and Diverged after a report whose objectives are not finite, where they have been."""
         for item in self._iterator:
             if isinstance(item, Question):
                 if not self._settled(item):
@@ -111,24 +103,19 @@ class Runner:
         self._was_finite |= bool(found) and all(map(math.isfinite, found.values()))
 
     def save(self) -> Path | str | None:
-        """Save the run as it is now, as `Run.save`."""
         return self._run.save()
 
     @property
     def best(self) -> Path | str | None:
-        """The whole checkpoint of the best report, as `Run.best`."""
         return self._run.best
 
     def recorded(self, resource: float) -> None:
-        """Let checkpoints of earlier reports go, as `Run.recorded`."""
         self._run.recorded(resource)
 
     def findings(self) -> tuple[Finding, ...]:
-        """The findings about the run's health."""
         return self._run.findings()
 
     def close(self) -> bool:
-        """Release memory, files and threads, as `Run.close`."""
         return self._run.close()
 
 

@@ -53,11 +53,9 @@ _PDEATHSIG, _CHILD_SUBREAPER = 1, 36
 
 
 def watch(name: str, *, group: bool) -> str:
-    """Start the watcher of this process, and of its process group if it leads one.
-
-    Returns: A mark: what is started while it is among the environment variables ends with this
-        process. It begins with the variable's `name`.
-    """
+    """Start the watcher of this process, and of its process group if it leads one. Returns a mark:
+    what is started while it is among the environment variables ends with this process. It begins
+    with the variable's `name`."""
     mark = f"{name}={os.getpid()}-{uuid.uuid4().hex}"
     words = ["process", str(os.getpid()), mark, str(int(group))]
     subprocess.run(  # noqa: S603 - a fixed program, which leaves its child alone at once
@@ -75,10 +73,8 @@ def watch(name: str, *, group: bool) -> str:
 def end_left(
     find: Callable[[], Iterable[int]], *, quiet_s: float = 0.0, limit_s: float = math.inf
 ) -> bool:
-    """Kill the processes that are found, until for some seconds none is.
-
-    Returns: Whether that came true within the limit.
-    """
+    """Kill the processes that are found, until for some seconds none is. Returns whether that came
+    true within the limit."""
     began = quiet_since = time.monotonic()
     pause_s = AGAIN_S
     while True:
@@ -309,7 +305,6 @@ def _watch_process(process: int, mark: str, *, leads: bool) -> None:
 
 
 def main() -> None:
-    """Watch what the arguments name."""
     kind, *rest = sys.argv[1:]
     if kind == "program":
         _watch_program(int(rest[0]), rest[1:])

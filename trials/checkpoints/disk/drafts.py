@@ -41,7 +41,6 @@ def private(prefix: str) -> Path:
 
 
 def discard(draft: Path) -> None:
-    """Remove a draft and unlock it."""
     trees.remove(draft)
     release(draft)
 
@@ -75,7 +74,6 @@ def remove_abandoned(parent: Path, prefix: str) -> None:
 
 
 def _locked(folder: Path) -> int:
-    """Lock a folder and return the handle that holds the lock."""
     handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
     try:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -47,10 +47,8 @@ class LogFile:
             piece = piece[written:]
 
     def note(self, text: str) -> None:
-        """Add a line of this program's own, with the time.
-
-        A log that cannot be written must not end a training, so there is no error.
-        """
+        """Add a line of this program's own, with the time. A log that cannot be written must not
+        end a training, so there is no error."""
         line = f"{OURS}{now()} {text}\n".encode("utf-8", "backslashreplace")
         with suppress(OSError):
             self.write(line if self._ends_a_line() else b"\n" + line)
@@ -66,11 +64,9 @@ class LogFile:
                 self._put_aside()
 
     def _put_aside(self) -> None:
-        """Copy the end of the log, and begin anew in the same file.
-
-        The file is not renamed, because other processes would continue to write in the renamed one.
-        What they print between the copy and the new beginning is lost.
-        """
+        """Copy the end of the log, and begin anew in the same file. The file is not renamed,
+        because other processes would continue to write in the renamed one. What they print between
+        the copy and the new beginning is lost."""
         earlier = Path(f"{self.path}{EARLIER}")
         draft = Path(f"{earlier}.new")
         begin = max(self.size - MOST_BYTES, 0)

@@ -13,9 +13,8 @@ from pathlib import Path
 
 
 def entries(root: Path) -> Iterator[Path]:
-    """Everything in a folder; a folder comes before its content.
-
-    A folder that does not exist is empty. Raises OSError if a folder cannot be read."""
+    """Everything in a folder; a folder comes before its content. A folder that does not exist is
+    empty. Raises OSError if a folder cannot be read."""
     for folder, folders, files in os.walk(root, onerror=_raise):
         for name in sorted([*folders, *files]):
             yield Path(folder, name)
@@ -40,13 +39,8 @@ def links_in(root: Path) -> dict[str, Path]:
 
 def copy(source: Path, target: Path) -> list[str]:
     """Copy a folder with its modes and times, and links as links. Links into the folder by its
-    absolute path become relative.
-
-    Returns: The names of pipes, sockets and devices, which are not copied.
-
-    Raises:
-        OSError: The disk is full, or something cannot be read or written.
-    """
+    absolute path become relative. Returns the names of pipes, sockets and devices, which are not
+    copied. Raises OSError if the disk is full, or something cannot be read or written."""
     left_out: list[str] = []
 
     def special(folder: str, names: list[str]) -> list[str]:
@@ -77,11 +71,8 @@ def _keep_inside(link: Path, source: Path, depth: int) -> None:
 
 
 def remove(root: Path) -> OSError | None:
-    """Remove a folder with all that is in it, whatever the modes of its folders.
-
-    Returns: The reason why something is left; None if nothing is. A link is left, and what it leads
-        to as it is.
-    """
+    """Remove a folder with all that is in it, whatever the modes of its folders. Returns the reason
+    why something is left; None if nothing is. A link is left, and what it leads to as it is."""
     failure: OSError | None = None
     for _ in range(2):
         try:

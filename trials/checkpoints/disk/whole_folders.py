@@ -99,9 +99,8 @@ def put(draft: Path, target: Path, *, durable: bool = True) -> Path:
 
 
 def digests(folder: Path, *, durable: bool = False) -> dict[str, str]:
-    """The SHA-256 of every file in a folder, by its path inside the folder, in order.
-
-    If they are to be durable, they are written to the disk meanwhile, where `put` finds them."""
+    """The SHA-256 of every file in a folder, by its path inside the folder, in order. If they are
+    to be durable, they are written to the disk meanwhile, where `put` finds them."""
     files = dict(sorted(trees.files_in(folder).items()))
     with ThreadPoolExecutor(AT_ONCE) as threads:
         flushed = threads.map(flush_one, files.values() if durable else ())
@@ -117,10 +116,8 @@ def digest_of_file(path: Path) -> str:
 
 
 def damage(folder: Path, expected: Mapping[str, str]) -> str | None:
-    """Compare the files of a folder with the digests in its manifest.
-
-    Returns: The first difference; None if all files are as expected.
-    """
+    """Compare the files of a folder with the digests in its manifest. Returns the first difference;
+    None if all files are as expected."""
     for file, digest in expected.items():
         try:
             path = below(folder, file)

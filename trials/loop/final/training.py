@@ -59,15 +59,9 @@ class Plan:
     """A final training.
 
     Args:
-        params: Every setting of the run.
-        seed: Everything random in it derives from this.
-        budget: The full trial budget.
         joined: Train on training and validation data together, to the end: without validation data
             it neither stops early nor chooses a checkpoint.
-        device: A torch device name.
         provenance: More facts for `training.json`, such as the origin of the configuration.
-        arithmetic: This process's.
-        goal: The study's objective, or None.
     """
 
     params: Mapping[str, Any]
@@ -82,32 +76,12 @@ class Plan:
 
 @dataclass(frozen=True)
 class _Job:
-    """A task that is about to be trained for use."""
-
     task: Task
     parts: Parts
     plan: Plan
     params: Mapping[str, Any]
     data: Any
     test: Any | None
-
-    @property
-    def training_data(self) -> Any:
-        """The data of the training, with the validation samples if they are joined."""
-        if self.plan.joined:
-            return self.parts.joined(self.data)
-        return self.data
-
-    def fingerprints(self) -> dict[str, Any]:
-        """The SHA-256 of the prepared data, and of each file."""
-        files = {key: sha256(path) for key, path in self.parts.files.items()}
-        return {"data": self.parts.fingerprint(self.data), "files": files}
-
-    def setup(self, place: Path) -> Setup:
-        """The setup of the run in a workplace."""
-        plan, folder = self.plan, checkpoints_in(place)
-        last = Checkpoints(folder).last
-        return Setup(self.params, plan.seed, plan.budget, folder, last, plan.device, plan.goal)
 
 
 def train(
@@ -118,25 +92,22 @@ def train(
     should_stop: Callable[[], bool] = lambda: False,
     watch: Callable[[Report], None] = lambda _: None,
 ) -> Path | None:
-    """Train, evaluate and write the next version.
+    """Train, evaluate and write the next version. Returns the version's folder; None if
+    `should_stop` ended the training, which the same call continues. Raises TaskError if the task
+    cannot be trained like this, its data or its settings do not fit, or another process trains the
+    same.
 
     Args:
-        home: The folder of the versions; created if missing.
         say: Receives the progress, one line at a time.
         should_stop: Called after every step.
-        watch: Receives each report.
-
-    Returns: The version's folder; None if `should_stop` ended the training, which the same call
-        continues.
-
-    Raises:
-        TaskError: The task cannot be trained like this, its data or its settings do not fit, or
-            another process trains the same.
     """
     job = _job(task, plan)
-    fingerprints = job.fingerprints()
+    files = {key: sha256(path) for key, path in job.parts.files.items()}
+    fingerprints = {"data": job.parts.fingerprint(job.data), "files": files}
     with workplace(home, _identity(plan, fingerprints)) as place:
-        setup = job.setup(place)
+        folder = checkpoints_in(place)
+        last = Checkpoints(folder).last
+        setup = Setup(job.params, plan.seed, plan.budget, folder, last, plan.device, plan.goal)
         outcome = _run(job, setup, say, should_stop, watch)
         if outcome is None:
             return None
@@ -173,13 +144,12 @@ def _run(
     should_stop: Callable[[], bool],
     watch: Callable[[Report], None],
 ) -> dict[str, Any] | None:
-    """Train to the end.
-
-    Returns: The reason of the end, and findings; None if it was stopped, and has saved itself.
-    """
+    """Train to the end. Returns the reason of the end, and findings; None if it was stopped, and
+    has saved itself."""
     if setup.resume_from is not None:
         say("continuing where the same training was interrupted")
-    runner = Runner(job.task, job.training_data, setup)
+    data = job.parts.joined(job.data) if job.plan.joined else job.data
+    runner = Runner(job.task, data, setup)
     try:
         for report in runner.advance(float("inf"), should_stop):
             runner.recorded(report.resource)
@@ -215,7 +185,6 @@ def _progress(report: Report, plan: Plan) -> str:
 
 
 def _complete(job: _Job, model: Path, setup: Setup) -> dict[str, Any]:
-    """Complete a model and measure it; returns facts for `training.json`."""
     plan, parts, budget = job.plan, job.parts, job.plan.budget
     parts.complete(model, job.data, setup)
     validation = test = None

@@ -26,11 +26,8 @@ _OF_THE_RUN = (MANIFEST, STATE)
 
 @contextmanager
 def workplace(home: Path, identity: str) -> Iterator[Path]:
-    """The folder of a model in the making, for this process alone.
-
-    Raises:
-        TaskError: Another process works in it.
-    """
+    """The folder of a model in the making, for this process alone. Raises TaskError if another
+    process works in it."""
     place = home / f".training-{identity}"
     make_folder(place)
     with (place / "lock").open("w") as lock:

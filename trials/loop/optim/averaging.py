@@ -13,11 +13,7 @@ class Average:
 
     It starts from the model's weights. Early on the decay is smaller, (1 + n) / (10 + n) after n
     updates, so that the first, random weights count less (as in TensorFlow's
-    ExponentialMovingAverage).
-
-    Args:
-        decay: The share of the mean that each update keeps, in (0, 1).
-    """
+    ExponentialMovingAverage). `decay`: the share of the mean that each update keeps, in (0, 1)."""
 
     def __init__(self, model: nn.Module, decay: float) -> None:
         self._decay = decay
@@ -31,7 +27,6 @@ class Average:
 
     @torch.no_grad()
     def update(self) -> None:
-        """Add the present weights."""
         self._updates += 1
         early = (1 + self._updates) / (10 + self._updates)
         decay = min(self._decay, early)

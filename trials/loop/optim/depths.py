@@ -20,8 +20,7 @@ def depths(parameters: Iterable[tuple[str, torch.Tensor]]) -> dict[str, int]:
 
     Parameters before the first layer belong to the embeddings, and those after the layers (a final
     norm, a pooler, the classifier) to the head. Without numbered layers all depths are 0. A number
-    without a matrix is part of the layer before: ``layers.1`` (a norm) belongs to ``layers.0``.
-    """
+    without a matrix is part of the layer before: ``layers.1`` (a norm) belongs to ``layers.0``."""
     numbers: dict[str, int] = {}
     found: dict[str, int] = {}
     layers: set[int] = set()
@@ -45,10 +44,8 @@ def depths(parameters: Iterable[tuple[str, torch.Tensor]]) -> dict[str, int]:
 
 
 def hidden_matrices(model: nn.Module) -> set[str]:
-    """The names of a model's matrices, without embeddings and the head.
-
-    Without numbered layers, the last matrix is the head.
-    """
+    """The names of a model's matrices, without embeddings and the head. Without numbered layers,
+    the last matrix is the head."""
     found = depths(model.named_parameters())
     embeddings = set()
     for name, module in model.named_modules():

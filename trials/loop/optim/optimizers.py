@@ -23,22 +23,18 @@ ParameterGroup = dict[str, Any]
 def build(
     model: nn.Module, settings: Settings, device: torch.device, captured: bool = False
 ) -> torch.optim.Optimizer:
-    """The optimizer that the settings name, over the model's trainable parameters.
-
-    Args:
-        captured: Whether its steps become a CUDA graph.
-    """
-    capturable = captured and device.type == "cuda"
+    """The optimizer that the settings name, over the model's trainable parameters. `captured`:
+    whether its steps become a CUDA graph."""
     rate = settings.learning_rate  # until the first step, which sets its own
     momentum = settings.momentum
     betas = (settings.beta1, settings.beta2)
-    epsilon = settings.epsilon
     fused = device.type in ("cuda", "cpu")  # one kernel a step instead of several a parameter
     if settings.optimizer == "muon":
         return _muon(model, settings, fused)
     groups = parameter_groups(model, settings)
     of_adam: dict[str, Any] = {
-        "lr": rate, "betas": betas, "eps": epsilon, "fused": fused, "capturable": capturable
+        "lr": rate, "betas": betas, "eps": settings.epsilon, "fused": fused,
+        "capturable": captured and device.type == "cuda",
     }  # fmt: skip
     match settings.optimizer:
         case "sgd":
@@ -118,8 +114,7 @@ class MuonWithAdamW(torch.optim.Optimizer):
     Jordan et al. 2024 (kellerjordan.github.io/posts/muon): the momentum of a hidden matrix is
     orthogonalised before it is applied. Muon's steps are scaled to the size of AdamW's (Liu et al.
     2025, arXiv 2502.16982), so that one learning rate and one weight decay serve both. The two
-    share their state and their groups: to a loss scaler and a checkpoint they are one.
-    """
+    share their state and their groups: to a loss scaler and a checkpoint they are one."""
 
     def __init__(self, muon: torch.optim.Muon | None, adamw: torch.optim.AdamW | None) -> None:
         self._parts = [part for part in (muon, adamw) if part is not None]

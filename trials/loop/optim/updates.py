@@ -22,16 +22,8 @@ log = logging.getLogger(__name__)
 
 
 class Updates:
-    """The optimizer with all that surrounds it.
-
-    Attributes:
-        skipped: The steps that loss scaling has skipped so far.
-
-    Args:
-        model: On the device of `precision`.
-        settings: The optimizer, its learning rates, clipping and averaging.
-        precision: Its scaler, enabled for fp16 alone, decides which steps are skipped.
-    """
+    """The optimizer with all that surrounds it. `precision`: its scaler, enabled for fp16 alone,
+    decides which steps are skipped. `skipped`: the steps that loss scaling has skipped so far."""
 
     def __init__(self, model: nn.Module, settings: Settings, precision: Precision) -> None:
         device = precision.device
@@ -53,12 +45,9 @@ class Updates:
         self.skipped = 0
 
     def zero_grad(self, in_place: bool = False) -> None:
-        """Forget the gradients of the step before.
-
-        Args:
-            in_place: Whether captured steps need them in their places. Without, the updates are not
-                captured from now on: a parameter that a step does not use has no gradient.
-        """
+        """Forget the gradients of the step before. `in_place`: whether captured steps need them in
+        their places. Without, the updates are not captured from now on: a parameter that a step
+        does not use has no gradient."""
         if not in_place:
             self._graph, self._may_capture = None, False
         self._optimizer.zero_grad(set_to_none=not in_place)
@@ -69,10 +58,8 @@ class Updates:
         return scaled
 
     def apply(self, rate: float) -> torch.Tensor:
-        """Apply the gradients with the learning rate `rate`, and average the weights.
-
-        Returns: The norm of the gradients before they were clipped, left on the device.
-        """
+        """Apply the gradients with the learning rate `rate`, and average the weights. Returns the
+        norm of the gradients before they were clipped, left on the device."""
         for group, tensor in zip(self._optimizer.param_groups, self._rates, strict=True):
             of_group = rate * group[optimizers.FACTOR]
             # A graph reads the rate from its tensor.

@@ -41,11 +41,9 @@ class Series:
             self.every *= 2
 
     def state_dict(self) -> dict[str, Any]:
-        """The state, for `load_state_dict`."""
         return {"points": list(self.points), "every": self.every, "open": list(self._open)}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Continue from a saved state."""
         self.points = list(state["points"])
         self.every = state["every"]
         self._open = list(state["open"])
@@ -66,10 +64,6 @@ class RunHistory:
 
     Args:
         losses: The training loss, in order; one point is the mean of `every` steps.
-        every: Steps in a point.
-        reports: The losses of the reports.
-        steps: Optimizer steps taken.
-        waited_s: Seconds spent waiting for batches.
         trained_s: Seconds trained, waiting included.
         counted: The word for what `step` counts.
     """
@@ -84,11 +78,8 @@ class RunHistory:
 
 
 class Trace:
-    """Collects the history of a run.
-
-    Args:
-        clock: Seconds, for the time spent waiting for batches; only differences count.
-    """
+    """Collects the history of a run. `clock`: seconds, for the time spent waiting for batches; only
+    differences count."""
 
     def __init__(self, clock: Callable[[], float] = time.perf_counter) -> None:
         self._clock = clock
@@ -107,12 +98,10 @@ class Trace:
             self._waited_s += self._clock() - began
 
     def step(self, loss: float) -> None:
-        """Add an optimizer step."""
         self._steps += 1
         self._losses.add(loss)
 
     def report(self, step: int, train_loss: float, loss: float) -> None:
-        """Add a report."""
         self._reports.append(Losses(step, train_loss, loss))
         if len(self._reports) > MOST:
             del self._reports[1:-1:2]
@@ -130,7 +119,6 @@ class Trace:
         )
 
     def state_dict(self) -> dict[str, Any]:
-        """The state, for `load_state_dict`."""
         return {
             "losses": self._losses.state_dict(),
             "reports": [asdict(each) for each in self._reports],
@@ -139,7 +127,6 @@ class Trace:
         }
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Continue from a saved state."""
         self._losses.load_state_dict(state["losses"])
         self._reports = [Losses(**each) for each in state["reports"]]
         self._steps = state["steps"]

@@ -6,7 +6,6 @@ the device, so `settle` reads several steps in one transfer.
 
 import math
 from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from statistics import fmean
 from typing import Any
@@ -33,9 +32,6 @@ class TakenStep:
     """One optimizer step.
 
     Args:
-        number: Of the step, from 1.
-        rate: The learning rate.
-        samples: In its batch.
         weight: Targets in its batch.
         loss: This rank's share of the mean loss of a target: a scalar, still on the device.
         norm: The gradient norm before clipping: a scalar, still on the device.
@@ -50,18 +46,14 @@ class TakenStep:
 
 
 class Telemetry:
-    """Sums over the steps since the last report, and the run's history.
-
-    Args:
-        precision: The run's arithmetic, and its device.
-        total: Adds a tensor of losses up over all ranks, in place.
-    """
+    """Sums over the steps since the last report, and the run's history. `total`: adds a tensor of
+    losses up over all ranks, in place."""
 
     def __init__(self, precision: Precision, total: Callable[[torch.Tensor], torch.Tensor]) -> None:
         self._may_skip = precision.scales
         self._device = precision.device
         self._total = total
-        self._trace = Trace()
+        self.trace = Trace()
         self._utilization: list[float] = []
         self._pending: list[TakenStep] = []
         self._skips = 0
@@ -75,10 +67,6 @@ class Telemetry:
         self._loss_sum = self._weight = 0.0
         self._samples = self._tokens = self._cells = 0
 
-    def waiting(self) -> AbstractContextManager[None]:
-        """The context of waiting for a batch: training stops meanwhile."""
-        return self._trace.waiting()
-
     def step(self, step: TakenStep) -> None:
         """Add an optimizer step, without waiting for the device."""
         self._pending.append(step)
@@ -89,11 +77,8 @@ class Telemetry:
         self._cells += cells
 
     def settle(self) -> None:
-        """Wait for the device, and read the losses and gradient norms of the steps so far.
-
-        Raises:
-            Diverged: A loss was not finite, or a gradient that no loss scaler skips.
-        """
+        """Wait for the device, and read the losses and gradient norms of the steps so far. Raises
+        Diverged if a loss was not finite, or a gradient that no loss scaler skips."""
         if not self._pending:
             return
         steps, self._pending = self._pending, []
@@ -107,7 +92,7 @@ class Telemetry:
             self._take(step, loss, norm)
 
     def _take(self, step: TakenStep, loss: float, norm: float) -> None:
-        self._trace.step(loss)
+        self.trace.step(loss)
         if not math.isfinite(loss):
             raise self._diverged("loss", loss, step)
         if math.isfinite(norm):
@@ -134,11 +119,8 @@ class Telemetry:
         self._utilization += _utilization(self._device)
 
     def read(self, seconds: float) -> dict[str, float]:
-        """The metrics of the settled steps since the last reading, and begin again.
-
-        Args:
-            seconds: Training time of the run so far.
-        """
+        """The metrics of the settled steps since the last reading, and begin again. `seconds`:
+        training time of the run so far."""
         assert not self._pending, "settle before reading"
         passed = max(seconds - self._since, 1e-9)
         weight = max(self._weight, 1.0)
@@ -158,30 +140,24 @@ class Telemetry:
             metrics["gpu_utilization"] = fmean(utilization)
         return metrics
 
-    def report(self, step: int, metrics: Mapping[str, float]) -> None:
-        """Add the losses of a report to the history."""
-        self._trace.report(step, metrics["train_loss"], metrics["loss"])
-
     def peak_memory_bytes(self) -> float:
         """The peak of the device's memory, as a metric."""
         return float(memory.peak_bytes(self._device))
 
     def findings(self, seconds: float) -> tuple[Finding, ...]:
         """The findings about the run's health after so many seconds of training."""
-        history = self._trace.history(seconds)
+        history = self.trace.history(seconds)
         return findings.diagnose(history)
 
     def state_dict(self) -> dict[str, Any]:
-        """The state, for `load_state_dict`."""
         assert not self._pending, "settle before saving"
         meter = {name: getattr(self, name) for name in _SAVED}
-        return {"meter": meter, "trace": self._trace.state_dict()}
+        return {"meter": meter, "trace": self.trace.state_dict()}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Continue from a saved state."""
         for name in _SAVED:
             setattr(self, name, state["meter"][name])
-        self._trace.load_state_dict(state["trace"])
+        self.trace.load_state_dict(state["trace"])
 
 
 def _utilization(device: torch.device) -> list[float]:

@@ -34,17 +34,13 @@ Signature = tuple[tuple[str, int, int, int], ...]
 
 
 class AttemptFolder:
-    """The folder of one attempt, and its checkpoints.
+    """The folder of one attempt, and its checkpoints. Raises CheckpointError if the checkpoint is
+    damaged.
 
     Attributes:
         home: The folder around it, for files of ours.
         path: The folder that the program writes into.
         progress: The progress of the trial, from the checkpoint; empty for a trial that starts.
-        newest: The newest checkpoint of this attempt; None if there is none.
-        saved_at: The resource of that checkpoint.
-
-    Raises:
-        CheckpointError: The checkpoint is damaged.
     """
 
     def __init__(self, setup: Setup, *, resumes: bool) -> None:

@@ -19,15 +19,8 @@ from trials.tasks.command.run import Command, CommandRun
 
 
 class CommandTask:
-    """The task of a command (a `contract.Task`).
-
-    Args:
-        task: The `task` part of a study file.
-        base: The folder that the command runs in.
-
-    Raises:
-        TaskError: The command cannot be read, or there is no such program.
-    """
+    """The task of a command (a `contract.Task`). Raises TaskError if the command cannot be read, or
+    there is no such program."""
 
     def __init__(self, task: Mapping[str, Any], base: Path) -> None:
         self.metrics = report_pattern.metrics_of(task)

@@ -48,11 +48,8 @@ _LAUNCHER = re.compile(r"(?:\w+\.)*(?:ChildFailedError|CalledProcessError)\b")
 
 
 class Output:
-    """The log of one attempt: a file, or standard error for None. A full disk ends no run.
-
-    Attributes:
-        words: What the lines say of the program's end.
-    """
+    """The log of one attempt: a file, or standard error for None. A full disk ends no run. `words`:
+    what the lines say of the program's end."""
 
     def __init__(self, log: Path | None) -> None:
         self._last: collections.deque[str] = collections.deque(maxlen=LAST_LINES)
@@ -78,7 +75,6 @@ class Output:
                 self._file.keep_small()
 
     def note(self, text: str) -> None:
-        """Add a remark of our own."""
         if self._file is not None:
             self._file.note(text)
         else:
@@ -91,11 +87,8 @@ class Output:
 
 
 class LastWords:
-    """Reads a program's lines one after another.
-
-    Attributes:
-        cause: The line of the error, such as the last line of a traceback; empty without any.
-    """
+    """Reads a program's lines one after another. `cause`: the line of the error, such as the last
+    line of a traceback; empty without any."""
 
     def __init__(self) -> None:
         self._error = self._logged = self._plain = self._last = ""

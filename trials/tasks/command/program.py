@@ -26,11 +26,7 @@ end before its watcher has ended all of it."""
 
 
 class LineReader:
-    """Reads a stream that comes in pieces.
-
-    Attributes:
-        rest: What follows the last line end so far.
-    """
+    """Reads a stream that comes in pieces. `rest`: what follows the last line end so far."""
 
     def __init__(self) -> None:
         self.rest = b""
@@ -42,14 +38,11 @@ class LineReader:
 
 
 class Program:
-    """A program and all of its descendants.
+    """A program and all of its descendants. Raises ProgramFailed if it cannot be started.
 
     Attributes:
         code: Its exit code, or minus the number of the signal that ended it; None before its end.
         clear: Whether nothing is left of it.
-
-    Raises:
-        ProgramFailed: It cannot be started.
     """
 
     def __init__(self, words: Sequence[str], folder: Path, environment: Mapping[str, str]) -> None:
@@ -170,7 +163,6 @@ class Program:
         return pieces
 
     def resume(self) -> None:
-        """Let suspended processes continue."""
         self._ask(watcher.RESUME)
 
     def terminate(self) -> None:
@@ -178,7 +170,6 @@ class Program:
         self._ask(watcher.TERMINATE)
 
     def kill(self) -> None:
-        """Kill all of its processes."""
         self._ask(watcher.KILL)
 
     def _ask(self, letter: bytes) -> None:
@@ -187,10 +178,8 @@ class Program:
             os.write(self._watcher.stdin.fileno(), letter)
 
     def writes_in(self, folder: Path) -> list[Path]:
-        """The files of a folder that the suspended processes have open for writing.
-
-        Files that are opened to append are left out: they are logs. So are pipes and removed files.
-        """
+        """The files of a folder that the suspended processes have open for writing. Files that are
+        opened to append are left out: they are logs. So are pipes and removed files."""
         found: set[Path] = set()
         for process in self._suspended or ():
             with suppress(OSError):

@@ -35,14 +35,9 @@ FROM_0 = "+1"
 
 
 class ReportStream:
-    """The reports of one start of a program. Its other output goes to the log.
-
-    Args:
-        patterns, resource: As in `run.Command`.
-        file: The file with the reports; None for standard output.
-        metric: The study's objective; None for a trial without a study.
-        output: The log.
-    """
+    """The reports of one start of a program. Its other output goes to the log. `file`: the file
+    with the reports; None for standard output. `metric`: the study's objective; None for a trial
+    without a study."""
 
     def __init__(
         self,
@@ -140,11 +135,8 @@ class ReportLine:
 
 class JsonLines:
     """Each report is a line with a JSON object. Values that are not numbers are left out.
-
-    Args:
-        resource: The key of the resource, with ``+1`` if it is counted from 0. An object without it
-            is not a report.
-    """
+    `resource`: the key of the resource, with ``+1`` if it is counted from 0. An object without it
+    is not a report."""
 
     def __init__(self, resource: str) -> None:
         self._resource = resource
@@ -169,12 +161,7 @@ class PatternLines:
 
     The first pattern begins a new report. Of a line that is drawn again and again, such as a
     progress bar, the last state with a resource is the report. Such a report is held until another
-    resource is found, or the line ends.
-
-    Args:
-        patterns: In the order of the program's lines.
-        note: Takes remarks on lines that could not be searched.
-    """
+    resource is found, or the line ends. `patterns`: in the order of the program's lines."""
 
     def __init__(self, patterns: Sequence[ReportPattern], note: Callable[[str], None]) -> None:
         self._patterns = patterns
@@ -246,11 +233,8 @@ class CsvRows:
     """Each report is a row of a table whose first row names the columns.
 
     Cells that are not numbers are left out, and so are rows without the study's objective.
-
-    Args:
-        resource: The column of the resource, with ``+1`` if it is counted from 0.
-        objective: The study's objective; None for a trial without a study.
-    """
+    `resource`: the column of the resource, with ``+1`` if it is counted from 0. `objective`: the
+    study's objective; None for a trial without a study."""
 
     def __init__(self, resource: str, objective: str | None) -> None:
         self._resource = resource
@@ -334,10 +318,7 @@ def _report(found: Mapping[str, Any], resource: str, line: str) -> ReportLine:
     key = resource.removesuffix(FROM_0)
     try:
         metrics = {metric_name(name): number_of(name, value) for name, value in found.items()}
-    except ValueError as error:
-        raise ProgramFailed(f"the report {line[:LETTERS]} is wrong: {error}") from None
-    reached = metrics.pop(key) + float(resource.endswith(FROM_0))
-    try:
+        reached = metrics.pop(key) + float(resource.endswith(FROM_0))
         resource_of(found[key])
         resource_of(reached)
     except ValueError as error:

@@ -44,10 +44,8 @@ class Command:
     """A command as a study file states it.
 
     Args:
-        base: The folder that it runs in.
         reports: The file of the attempt's folder with the reports; None for standard output.
         patterns: The patterns of reports; empty if they are lines of JSON, or rows of CSV.
-        resource: The key of a report with its resource.
         ends_early: Whether it may end before its budget: with exit code 0 it is complete then.
         resumes: Whether it continues from the files of its folder.
         config: For the script of a W&B sweep: constants of its config; None for other programs.
@@ -289,10 +287,8 @@ class CommandRun:
         """Save the program's files.
 
         At a report, the program is suspended, and continues when the run is iterated. Between
-        reports, the program is asked to end first, so that it can save its state.
-
-        Returns: None if there are no files, the program does not resume, or it is just writing.
-        """
+        reports, the program is asked to end first, so that it can save its state. Returns None if
+        there are no files, the program does not resume, or it is just writing."""
         if not self._command.resumes:
             return None
         if self._is_at_report:
@@ -319,13 +315,9 @@ class CommandRun:
         return self._folder.save(self._progress(), self._metrics)
 
     def _suspended(self, program: Program, wait_s: float) -> bool:
-        """Suspend the program at a moment at which its files are complete and match its reports.
-
-        It may just have saved a state before its report. So it goes on until two looks show the
-        same.
-
-        Returns: Whether its files are complete.
-        """
+        """Suspend the program at a moment at which its files are complete and match its reports. It
+        may just have saved a state before its report. So it goes on until two looks show the same.
+        Returns whether its files are complete."""
         began = time.monotonic()
         before: object = None
         while not program.over:

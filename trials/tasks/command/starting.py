@@ -31,12 +31,7 @@ def fault_of(file: Path, path: str | None = None) -> str | None:
         return f"{file.name} is a folder; name a program in it"
     if not os.access(file, os.X_OK):
         return f"{file.name} is not executable; make it so (chmod +x), or name what runs it"
-    return _fault_of_first_line(file, path) or _fault_of_format(file)
-
-
-def certain_fault_of(file: Path) -> str | None:
-    """As `fault_of`, of what no system starts: others may know more formats than this one."""
-    return _fault_of_first_line(file, None)
+    return certain_fault_of(file, path) or _fault_of_format(file)
 
 
 def other_python(file: Path, path: str | None = None) -> Path | None:
@@ -54,7 +49,8 @@ def other_python(file: Path, path: str | None = None) -> Path | None:
     return file.absolute()
 
 
-def _fault_of_first_line(file: Path, path: str | None) -> str | None:
+def certain_fault_of(file: Path, path: str | None = None) -> str | None:
+    """As `fault_of`, of what no system starts: others may know more formats than this one."""
     head = _head(file)
     if head.startswith(_MARK + b"#!"):
         return f"{file.name} begins with a byte order mark, before its #!: save it without one"
@@ -103,7 +99,6 @@ def _head(file: Path) -> bytes:
 
 
 def _first_line(head: bytes) -> str:
-    """What follows #!; empty without it."""
     if not head.startswith(b"#!"):
         return ""
     return os.fsdecode(head[2:].partition(b"\n")[0]).strip(" \t")

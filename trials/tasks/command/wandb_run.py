@@ -25,14 +25,8 @@ NAMED = 20
 
 
 class WandbRun:
-    """The surroundings of a W&B run.
-
-    Attributes:
-        reports: The file with the reports of the run.
-        resource: The key of a report with its resource.
-        json_file: The file with the config as JSON.
-        logged: How often a run that has ended has logged the objective.
-    """
+    """The surroundings of a W&B run. `logged`: how often a run that has ended has logged the
+    objective."""
 
     resource = RESOURCE
     logged = 0
@@ -68,7 +62,6 @@ class WandbRun:
         }
 
     def words(self, line: CommandLine, values: Mapping[str, Any]) -> list[str]:
-        """The words of the run's command."""
         assert isinstance(line, SweepLine)
         return line.expanded(values, self._config, str(self.json_file))
 

@@ -18,12 +18,8 @@ from trials.tasks.datasets import remarks
 
 @dataclass(frozen=True)
 class DataSpec:
-    """The data of a task; paths are absolute.
-
-    Args:
-        validation: A file, or a fraction of the training data.
-        split_seed: Decides which samples a validation fraction picks.
-    """
+    """The data of a task; paths are absolute. `validation`: a file, or a fraction of the training
+    data. `split_seed`: decides which samples a validation fraction picks."""
 
     train: Path
     validation: float | Path
@@ -236,12 +232,7 @@ class DataSet(abc.ABC, Generic[SpecT, Examples]):
 
 def stratified(labels: Sequence[str], fraction: float, seed: int) -> Mask:
     """The rows of a validation fraction: a share of every class, and never its last row, so that
-    classes with one row count nothing.
-
-    Args:
-        fraction: In (0, 1).
-        seed: Decides which rows these are.
-    """
+    classes with one row count nothing. `fraction`: in (0, 1)."""
     generator = np.random.default_rng(seed)
     rows_by_class: dict[str, list[int]] = {}
     for row, label in enumerate(labels):

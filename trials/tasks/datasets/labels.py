@@ -20,10 +20,8 @@ _WHOLE = re.compile(r"-?[0-9]{1,18}")
 
 
 def class_names(labels: Iterable[str | None]) -> list[str]:
-    """The classes in order: by number where all are whole numbers, else by name.
-
-    The order follows from the names alone: 1, 01 and 001 are one number, ordered by letters.
-    """
+    """The classes in order: by number where all are whole numbers, else by name. The order follows
+    from the names alone: 1, 01 and 001 are one number, ordered by letters."""
     names = {str(label) for label in labels}
     if all(_WHOLE.fullmatch(name) for name in names):
         return sorted(names, key=lambda name: (int(name), name))
@@ -89,12 +87,9 @@ def problems_with(labels: Iterable[str | None], where: str) -> list[Problem]:
 
 
 def unseen(train: Sequence[str | None], other: Sequence[str | None], where: str) -> list[Problem]:
-    """The problem of other data with classes that the training data does not have.
-
-    Args:
-        other: The class of each row; None for a row without one.
-        where: The study file's key of the other data.
-    """
+    """The problem of other data with classes that the training data does not have. `other`: the
+    class of each row; None for a row without one. `where`: the study file's key of the other
+    data."""
     known = set(train)
     unknown = {str(label) for label in set(other) - known - {None}}
     if not unknown:

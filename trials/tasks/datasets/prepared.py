@@ -59,7 +59,6 @@ def fingerprint(
     """The name of prepared data; None if a file or the tokenizer is missing.
 
     Args:
-        kind: The first word of the name.
         sources: The files and folders, or the share of the training data for validation.
         facts: Compared by their `repr`.
         model: The model whose tokenizer or processor encodes the data; None if none does.
@@ -102,13 +101,12 @@ def _encoder(model: Pretrained | Scratch) -> object:
         return model.vocabulary
     if model.trusted:
         return None
-    paths = _of_the_hub(model.name) if model.folder is None else _small_files(model.folder)
+    if model.folder is None:
+        paths = _of_the_hub(model.name)
+    else:
+        paths = [path for path in model.folder.iterdir() if path.is_file()]
+        paths = [path for path in paths if path.suffix not in _WEIGHTS]
     return sorted((path.name, digest_of_file(path)) for path in paths) or None
-
-
-def _small_files(folder: Path) -> list[Path]:
-    found = [path for path in folder.iterdir() if path.is_file()]
-    return [path for path in found if path.suffix not in _WEIGHTS]
 
 
 def _of_the_hub(model: str) -> list[Path]:

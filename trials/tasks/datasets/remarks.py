@@ -18,12 +18,7 @@ NEARLY_ALL = 0.9
 
 
 def on_classes(counts: collections.Counter[str], unit: str) -> Iterator[str]:
-    """Sentences on the classes of training rows.
-
-    Args:
-        counts: The number of rows with each class.
-        unit: The word for a row.
-    """
+    """Sentences on the classes of training rows."""
     yield from on_names(counts, unit)
     (most, count), total = counts.most_common(1)[0], counts.total()
     if NEARLY_ALL * total <= count < total:
@@ -69,13 +64,8 @@ def on_outliers(numbers: Floats, unit: str) -> str | None:
 def on_shared(
     known: Collection[Hashable], other: Sequence[Hashable], unit: str, what: str
 ) -> Iterator[str]:
-    """The sentence on rows that are in two parts of the data.
-
-    Args:
-        known: The keys of the rows of one part.
-        other: The keys of the rows of the other.
-        what: The end of the sentence, after "rows".
-    """
+    """The sentence on rows that are in two parts of the data. `what`: the end of the sentence,
+    after "rows"."""
     shared = sum(key in known for key in other)
     if not shared:
         return
@@ -85,11 +75,8 @@ def on_shared(
 
 
 def usual_range(numbers: Floats) -> tuple[float, float]:
-    """The range outside of which a number lies far from the others.
-
-    Args:
-        numbers: None of them is NaN. Of no numbers, the range is that of 0.
-    """
+    """The range outside of which a number lies far from the others. `numbers`: none of them is NaN.
+    Of no numbers, the range is that of 0."""
     if len(numbers) == 0:
         return 0.0, 0.0
     low, median, high = np.percentile(numbers, [25, 50, 75])

@@ -87,12 +87,8 @@ def _near(name: str, others: Iterable[str], hint: str = "name one of them") -> s
 def gaps_in(
     columns: Mapping[str, list[str | None]], fields: Mapping[str, str], path: Path
 ) -> list[Problem]:
-    """The problem of each column that has rows without a value.
-
-    Args:
-        columns: The texts of each column, by field.
-        fields: The names of the columns, by field.
-    """
+    """The problem of each column that has rows without a value. `columns`: the texts of each
+    column, by field."""
     problems = []
     for field, values in columns.items():
         rows = [row for row, value in enumerate(values, start=1) if value is None]

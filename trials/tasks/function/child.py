@@ -23,15 +23,7 @@ from multiprocessing.connection import Connection
 from typing import TYPE_CHECKING, Any
 
 from trials.checkpoints.manifests import CheckpointError
-from trials.contract import (
-    Item,
-    Note,
-    Pruned,
-    Setup,
-    TaskError,
-    TrainingFailed,
-    TrialStopped,
-)
+from trials.contract import Item, Note, Pruned, Setup, TaskError, TrainingFailed, TrialStopped
 from trials.devices.memory import keep_to_share
 from trials.foreign import code_of
 from trials.running.arithmetic import use_threads
@@ -74,7 +66,6 @@ class Line:
         """What the next process may import ahead."""
 
     def say(self, message: Any) -> None:
-        """Send a message."""
         self._connection.send(message)
 
     def hand_over(self, item: Item) -> Any:
@@ -139,12 +130,8 @@ def attend(
     *,
     connects: bool = True,
 ) -> bool:
-    """Attend to one attempt until it is closed; False if it has failed.
-
-    Args:
-        params: Of the function.
-        connects: Several ranks are connected before the function is called.
-    """
+    """Attend to one attempt until it is closed; False if it has failed. `connects`: several ranks
+    are connected before the function is called."""
     try:
         call = line.call = FunctionCall(setup, line.is_stopping)
     except BaseException as error:  # noqa: BLE001 - it is the worker's to judge
@@ -228,11 +215,7 @@ def carried(error: BaseException) -> BaseException:
 
 
 class Child:
-    """The process.
-
-    Args:
-        connection: To its worker.
-    """
+    """The process. `connection`: to its worker."""
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
@@ -351,9 +334,8 @@ def _end_of_process(order: Begin) -> None:
 
 
 def _ignore_notices() -> None:
-    """Leave it to the worker, which gets them too, what a notice to end means for the trial.
-
-    What the code starts or forks ends by them as usual."""
+    """Leave it to the worker, which gets them too, what a notice to end means for the trial. What
+    the code starts or forks ends by them as usual."""
     notices = (signal.SIGTERM, signal.SIGINT)
     masks: list[set[int]] = []
 

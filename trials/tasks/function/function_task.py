@@ -49,12 +49,8 @@ it."""
 
 
 class FunctionTask:
-    """The task of a training function (a `contract.Task`).
-
-    Args:
-        task: The `task` part of a study file.
-        base: The folder that its module may be in.
-        adapt: For code of the `library` of the part; None for a function of `(params, trial)`.
+    """The task of a training function (a `contract.Task`). `adapt`: for code of the `library` of
+    the part; None for a function of `(params, trial)`.
 
     Attributes:
         stays: Whether the process that has imported it trains one attempt after another. That of

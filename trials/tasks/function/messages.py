@@ -74,12 +74,8 @@ class Said:
 
 @dataclass(frozen=True, slots=True)
 class CallEnded:
-    """The end of the function.
-
-    Args:
-        finished: The reason, as of `contract.Run`.
-        error: The error that it raised, as `carried` by it; None if it returned.
-    """
+    """The end of the function. `finished`: the reason, as of `contract.Run`. `error`: the error
+    that it raised, as `carried` by it; None if it returned."""
 
     finished: str
     findings: tuple[Finding, ...] = ()
@@ -90,11 +86,8 @@ class CallEnded:
 
 @dataclass(frozen=True, slots=True)
 class Died:
-    """The process that was forked for an attempt has ended before it.
-
-    Args:
-        code: Its exit code, or minus the number of the signal that ended it.
-    """
+    """The process that was forked for an attempt has ended before it. `code`: its exit code, or
+    minus the number of the signal that ended it."""
 
     code: int
 

@@ -77,7 +77,6 @@ class TrainingProcess:
 
     @property
     def is_alive(self) -> bool:
-        """It has not ended."""
         return self._process.poll() is None
 
     def say(self, message: Any) -> None:
@@ -146,7 +145,6 @@ class Processes:
         self._idle: TrainingProcess | None = None
 
     def take(self) -> TrainingProcess:
-        """A process for an attempt."""
         process, self._idle = self._idle, None
         return process if process is not None and process.is_alive else TrainingProcess()
 

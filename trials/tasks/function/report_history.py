@@ -11,13 +11,7 @@ from typing import Any
 
 from trials.checkpoints.checkpoints import Checkpoints
 from trials.contract import Finding, Setup
-from trials.loop.telemetry.findings import (
-    beyond_budget,
-    diagnose,
-    divergence,
-    overfitting,
-    plateau,
-)
+from trials.loop.telemetry.findings import beyond_budget, diagnose, divergence, overfitting, plateau
 from trials.loop.telemetry.history import Trace
 
 TRAIN_LOSS = "train_loss"
@@ -27,10 +21,7 @@ VALIDATION_LOSSES = ("loss", "validation_loss", "val_loss", "eval_loss")
 
 class ReportHistory:
     """The reports of all attempts of a trial, continued from the state in a checkpoint, if any.
-
-    Attributes:
-        trained_to: The resource that it has trained to, where that is not its last report's.
-    """
+    `trained_to`: the resource that it has trained to, where that is not its last report's."""
 
     def __init__(
         self, setup: Setup, checkpoints: Checkpoints, state: Mapping[str, Any] | None
@@ -73,7 +64,6 @@ class ReportHistory:
             self._checkpoints.mark_best(saved, value)
 
     def findings(self) -> tuple[Finding, ...]:
-        """The findings, the most severe first."""
         history = self._trace.history(self._elapsed, counted="report")
         checks = []
         measured = not self._always.isdisjoint(VALIDATION_LOSSES)

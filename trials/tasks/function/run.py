@@ -33,13 +33,9 @@ Function = Callable[[Mapping[str, Any], FunctionTrial], object]
 
 
 class FunctionRun:
-    """One call of a training function (a `contract.Run`).
-
-    The function says something, and waits until the run is iterated further.
-
-    Raises:
-        Exception: The function cannot be called, or its checkpoint not be continued from.
-    """
+    """One call of a training function (a `contract.Run`). The function says something, and waits
+    until the run is iterated further. Raises Exception if the function cannot be called, or its
+    checkpoint not be continued from."""
 
     def __init__(self, processes: Processes, begin: Begin, grace_s: float = GRACE_S) -> None:
         self.finished: str | None = None
@@ -70,8 +66,7 @@ class FunctionRun:
 
         A function that has reported the full budget may go on until it returns. Raises what it
         raises, as `contract.TrainingFailed` where that is no error of the contract, and
-        ProcessEnded.
-        """
+        ProcessEnded."""
         while self.finished is None and not self._is_closed:
             self._let_go()
             while (message := self._hear()) is None:

@@ -13,13 +13,7 @@ from trials.checkpoints.folders import is_url
 from trials.checkpoints.manifests import Label
 from trials.contract import TRAINED_TO, Goal, Item, Note, Question, Report, Setup, TrialStopped
 from trials.foreign import plain
-from trials.running.reported import (
-    LENGTHS,
-    Stopwatch,
-    numbers_of,
-    plain_note,
-    resource_of,
-)
+from trials.running.reported import LENGTHS, Stopwatch, numbers_of, plain_note, resource_of
 from trials.settings import in_full
 from trials.tasks.function.report_history import ReportHistory
 
@@ -34,8 +28,6 @@ class FunctionCall:
     """The state of a call of a training function, which its `FunctionTrial` and its run share.
 
     Attributes:
-        checkpoint: The folder of the checkpoint to continue from, or None.
-        newest: The newest checkpoint that this call has reported, or None.
         is_first: Whether this process is rank 0, or trains its trial alone. Others write into a
             folder that is thrown away.
     """
@@ -274,26 +266,17 @@ class FunctionTrial:
             TrialStopped: The trial is over.
         """
         question = Question(plain(name), plain(distribution))
-        return self._call.broadcast("value", lambda: self._ask(question))
-
-    def _ask(self, question: Question) -> Any:
-        return self._wait_for(question)
+        return self._call.broadcast("value", lambda: self._wait_for(question))
 
     def note(self, note: Note) -> None:
-        """Record something about the trial, beside what it reports.
-
-        Raises:
-            TrialStopped: The trial is over.
-        """
+        """Record something about the trial, beside what it reports. Raises TrialStopped if the
+        trial is over."""
         self._call.broadcast("note", lambda: self._wait_for(plain_note(note)))
 
     def note_trained_to(self, resource: float, *, is_end: bool = False) -> None:
         """Record how far the trial has trained, where its last report stands elsewhere: at the full
-        budget, which it ends before or goes beyond. On the way only now and then.
-
-        Raises:
-            TrialStopped: The trial is over.
-        """
+        budget, which it ends before or goes beyond. On the way only now and then. Raises
+        TrialStopped if the trial is over."""
         noted = self._noted
         self._call.history.trained_to = resource
         if is_end or noted is None or resource >= OFTEN * noted:

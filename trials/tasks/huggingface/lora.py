@@ -117,15 +117,9 @@ def copied(model: transformers.PreTrainedModel, fresh: Fresh) -> transformers.Pr
 
 
 def add(model: transformers.PreTrainedModel, settings: Settings, fresh: Fresh, base: Base) -> None:
-    """Put adapters into a model, and let nothing train but them and `trained_modules`.
-
-    Args:
-        model: A copy by `copied`; changed in place. The adapters are initialised from torch's
-            random state.
-
-    Raises:
-        TaskError: A target is not a linear module of this model.
-    """
+    """Put adapters into a model, and let nothing train but them and `trained_modules`. `model`: a
+    copy by `copied`; changed in place. The adapters are initialised from torch's random state.
+    Raises TaskError if a target is not a linear module of this model."""
     import peft  # seconds to import, and most trials do without
     from peft.tuners.tuners_utils import cast_adapter_dtype
 
@@ -178,12 +172,8 @@ def _last_word(name: str) -> str:
 
 
 class TransformerFiles:
-    """A model with its tokenizer in the folder of a checkpoint (a `workload.Stored`).
-
-    Args:
-        base: The weights that its adapters belong to.
-        beside: Other files, such as the tokenizer's, by name.
-    """
+    """A model with its tokenizer in the folder of a checkpoint (a `workload.Stored`). `beside`:
+    other files, such as the tokenizer's, by name."""
 
     def __init__(
         self,
@@ -239,10 +229,8 @@ class TransformerFiles:
 
     def merge(self, folder: Path) -> None:
         """Write a plain model, equal to the model with adapters, into the folder of its checkpoint,
-        which loses the files of the adapters. The model itself loses them too.
-
-        A merged weight is computed in float32 and saved in the type of the base's own files.
-        """
+        which loses the files of the adapters. The model itself loses them too. A merged weight is
+        computed in float32 and saved in the type of the base's own files."""
         model, dtype = self._model, self._base.dtype
         model.to("cpu")
         _unload(model, dtype, merge=True)

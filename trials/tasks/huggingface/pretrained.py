@@ -33,13 +33,8 @@ def loading(model: Pretrained) -> Iterator[None]:
 
 def new_weights(model: Pretrained, loaded: Any, info: Mapping[str, Any]) -> list[str]:
     """The names of a loaded model's weights that its files do not have: those of a new head.
-
-    Args:
-        info: The second value of `from_pretrained`.
-
-    Raises:
-        TaskError: Weights of its body are missing or have another shape, so they would be random.
-    """
+    `info`: the second value of `from_pretrained`. Raises TaskError if weights of its body are
+    missing or have another shape, so they would be random."""
     mismatched = [name for name, *_ in info["mismatched_keys"]]
     absent = {*info["missing_keys"], *mismatched}
     names = [name for name in loaded.state_dict() if name in absent]

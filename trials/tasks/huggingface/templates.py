@@ -63,12 +63,8 @@ class ModelKind:
 
 @dataclass(frozen=True)
 class Template:
-    """A model to copy.
-
-    Args:
-        fresh: The modules without pretrained weights, which each trial initialises from its seed.
-        base: The pretrained weights.
-    """
+    """A model to copy. `fresh`: the modules without pretrained weights, which each trial
+    initialises from its seed."""
 
     model: transformers.PreTrainedModel
     fresh: frozenset[str]
@@ -81,15 +77,8 @@ def template(
     scratch: Callable[[Scratch], transformers.PretrainedConfig],
     dtype: torch.dtype = torch.float32,
 ) -> Template:
-    """The model to copy, loaded or built once in a process.
-
-    Args:
-        scratch: The configuration of a shape.
-        dtype: The type of pretrained weights; others are float32.
-
-    Raises:
-        TaskError: The model cannot be loaded.
-    """
+    """The model to copy, loaded or built once in a process. Raises TaskError if the model cannot be
+    loaded. `dtype`: the type of pretrained weights; others are float32."""
     if isinstance(model, Scratch):
         return built(kind.auto, scratch(model).to_json_string())
     return pretrained(model, kind, dtype)
@@ -108,14 +97,9 @@ def built(auto: Any, config: str) -> Template:
 
 @functools.lru_cache(maxsize=2)
 def pretrained(model: Pretrained, kind: ModelKind, dtype: torch.dtype = torch.float32) -> Template:
-    """The template of a model with pretrained weights.
-
-    Args:
-        dtype: The type of its weights. Files of this type are mapped into memory, not copied.
-
-    Raises:
-        TaskError: It cannot be loaded, or weights of its body are missing.
-    """
+    """The template of a model with pretrained weights. `dtype`: the type of its weights. Files of
+    this type are mapped into memory, not copied. Raises TaskError if it cannot be loaded, or
+    weights of its body are missing."""
     transformers.utils.logging.disable_progress_bar()
     # Its own warning of a new classifier is a table.
     transformers.logging.set_verbosity_error()
@@ -176,8 +160,7 @@ def _fill_with(padding: int, model: transformers.PreTrainedModel) -> None:
 
     Decoders classify a text by its last token that is not padding. With another padding token in
     its configuration, a text's class would depend on the texts beside it. Models that number
-    positions by the padding keep theirs: loaded again, they would count from another number.
-    """
+    positions by the padding keep theirs: loaded again, they would count from another number."""
     for config in (model.config, model.config.get_text_config()):
         named = getattr(config, "pad_token_id", None)
         if named is None or not packed_rows.first_position(model):
@@ -199,11 +182,9 @@ def reads_types(model: transformers.PreTrainedModel, types: Sequences) -> bool:
 
 
 def always_masked(model: nn.Module, settings: Settings, device: torch.device) -> bool:
-    """True if a model gets a mask for batches without padding too.
-
-    For transformers' own models no mask means the same, without a wait for the device. A model's
-    own code may treat it differently, and a model would be compiled or captured with and without.
-    """
+    """True if a model gets a mask for batches without padding too. For transformers' own models no
+    mask means the same, without a wait for the device. A model's own code may treat it differently,
+    and a model would be compiled or captured with and without."""
     own = type(model).__module__.startswith("transformers.")
     return not own or settings.compile == ALWAYS or is_captured(settings, device)
 

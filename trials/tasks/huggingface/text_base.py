@@ -19,8 +19,6 @@ class TextSpec(DataSpec):
         fields: The values of the task's own fields, most of them names of columns. A field that
             names several columns is here once for each, as ``text[0]``.
         model: The model to train, where no setting names another one.
-        trusted: Whether code that a model brings may run.
-        is_balanced: Whether rare classes weigh more in the loss.
     """
 
     kind: str

@@ -37,16 +37,13 @@ def load(
     targets: Mapping[str, int] | None = None,
     **options: Any,
 ) -> PreTrainedTokenizerBase:
-    """The tokenizer for a model.
+    """The tokenizer for a model. Raises TaskError if the model cannot be found or loaded, or cannot
+    read texts so long.
 
     Args:
         texts: The training texts, from which a tokenizer from scratch learns.
-        max_length: The longest text, in tokens.
         scratch: Learns a vocabulary of a size from texts; None for lower-cased word pieces.
         targets: The longest target texts, in tokens, by their settings; None without targets.
-
-    Raises:
-        TaskError: The model cannot be found or loaded, or cannot read texts so long.
     """
     lengths = {"max_length": max_length, **(targets or {})}
     if isinstance(model, Scratch):

@@ -34,13 +34,8 @@ _BITS_PER_SAMPLE = 258
 
 @dataclass(frozen=True)
 class ClassFiles:
-    """The images of a folder.
-
-    Args:
-        paths: In order, by class.
-        names: The class of each: the first folder that it lies in.
-        notes: Sentences on what was left out.
-    """
+    """The images of a folder. `names`: the class of each: the first folder that it lies in.
+    `notes`: sentences on what was left out."""
 
     paths: list[Path]
     names: list[str]

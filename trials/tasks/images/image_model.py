@@ -61,11 +61,8 @@ class Block(nn.Module):
 
 
 class ResidualNetwork(nn.Module):
-    """Stages of one block each, an average over the image, and a linear layer.
-
-    Args:
-        depth: Stages; each but the first halves the image and doubles the channels.
-    """
+    """Stages of one block each, an average over the image, and a linear layer. `depth`: stages;
+    each but the first halves the image and doubles the channels."""
 
     def __init__(self, channels: int, classes: int, depth: int, width: int, dropout: float) -> None:
         super().__init__()

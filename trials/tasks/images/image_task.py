@@ -28,12 +28,8 @@ SIZE = 64
 
 @dataclass(frozen=True)
 class ImageSpec(DataSpec):
-    """The parsed part.
-
-    Args:
-        model: The pretrained model; None for the small residual network.
-        size: In pixels; None if the model decides.
-    """
+    """The parsed part. `model`: the pretrained model; None for the small residual network. `size`:
+    in pixels; None if the model decides."""
 
     model: Pretrained | None
     size: int | None
@@ -182,8 +178,6 @@ def _archive(path: Path, where: str) -> Images:
 
 
 class ImageClassification(TrainedTask[ImageSpec]):
-    """The task."""
-
     DESCRIPTION = IMAGE_CLASSIFICATION
     SETTINGS = ImageSettings
     DATA = ImageDataSet

@@ -19,12 +19,8 @@ BICUBIC = 3
 
 @dataclass(frozen=True)
 class Processing:
-    """The images that a model expects.
-
-    Args:
-        side: Of its squares, in pixels; None if it reads any.
-        means, deviations: Of each channel, as shares of full brightness; None if not stated.
-    """
+    """The images that a model expects. `side`: of its squares, in pixels; None if it reads any.
+    `means`, `deviations`: of each channel, as shares of full brightness; None if not stated."""
 
     side: int | None
     means: tuple[float, ...] | None

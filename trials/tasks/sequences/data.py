@@ -57,7 +57,6 @@ class SequenceData:
 
     Args:
         labels: The names of the classes of a token; empty if tokens themselves are predicted.
-        vocabulary: The number of the tokenizer's tokens.
         tokenizer_files: The tokenizer as `save_pretrained` writes it, by file name.
         scored: The targets that the validation samples are scored on; None for their own.
         cut: The texts that are longer than a setting allows, of all texts.

@@ -119,8 +119,6 @@ def _apart(documents: Sequence[list[int]], size: int) -> Split:
 
 
 class LanguageModeling(TextTask):
-    """The task."""
-
     DESCRIPTION = LANGUAGE_MODELING
     SETTINGS = PackingSettings
     DATA = LanguageDataSet

@@ -126,8 +126,6 @@ def _bytes_of(
 
 
 class SequenceToSequence(TextTask):
-    """The task."""
-
     DESCRIPTION = SEQUENCE_TO_SEQUENCE
     SETTINGS = SequenceToSequenceSettings
     DATA = PairDataSet

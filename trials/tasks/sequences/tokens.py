@@ -46,8 +46,6 @@ class Sentence:
 
 
 class TokenDataSet(DataSet[TextSpec, list[Sentence]]):
-    """Sentences of words with tags."""
-
     TYPES = SEQUENCE_TYPES
     UNIT = "sentence"
 
@@ -183,12 +181,9 @@ def _tokenise(
 def _laid_out(
     of_words: Sequence[int], word_of_cell: Sequence[int | None]
 ) -> tuple[list[int], list[int]]:
-    """The tag of each cell, and the first cell of each word; `IGNORED` for none.
-
-    Args:
-        of_words: The number of each word's tag.
-        word_of_cell: The word of each cell's token; None for special tokens.
-    """
+    """The tag of each cell, and the first cell of each word; `IGNORED` for none. `of_words`: the
+    number of each word's tag. `word_of_cell`: the word of each cell's token; None for special
+    tokens."""
     of_cells = [IGNORED] * len(word_of_cell)
     first_cells = [IGNORED] * len(of_words)
     before = None
@@ -201,8 +196,6 @@ def _laid_out(
 
 
 class TokenClassification(TextTask):
-    """The task."""
-
     DESCRIPTION = TOKEN_CLASSIFICATION
     SETTINGS = PackingSettings
     DATA = TokenDataSet

@@ -45,12 +45,9 @@ from trials.tasks.workloads.workload import (
 
 
 class SequenceWorkload(BuiltInWorkload):
-    """A model of tokens with its data on a device (also a `workload.Adaptable`).
-
-    A task names its model (`AUTO`, `scratch`). It overrides `keep`, `count` and `measure` for
-    metrics of its own, and `outputs`, `scored` and `samples_of` if its model reads more than tokens
-    and a mask.
-    """
+    """A model of tokens with its data on a device (also a `workload.Adaptable`). A task names its
+    model (`AUTO`, `scratch`). It overrides `keep`, `count` and `measure` for metrics of its own,
+    and `outputs`, `scored` and `samples_of` if its model reads more than tokens and a mask."""
 
     AUTO: ClassVar[Any]
     """The class of transformers that loads and builds the models."""
@@ -180,12 +177,8 @@ class SequenceWorkload(BuiltInWorkload):
 
     def measure(self, loss: float, counts: Sequence[int]) -> dict[str, float]:
         """The metrics beside the loss: if not overridden, the perplexity of a token, and the loss
-        by the byte, which compares models with different tokenizers.
-
-        Args:
-            loss: The mean loss of a validation target.
-            counts: The sums of `count` over all processes.
-        """
+        by the byte, which compares models with different tokenizers. `loss`: the mean loss of a
+        validation target."""
         bits = loss * self._targets() / math.log(2)
         return {
             "perplexity": perplexity(loss),
@@ -225,8 +218,6 @@ class LanguageWorkload(SequenceWorkload):
 
 
 class TokenWorkload(SequenceWorkload):
-    """A tagger with its sentences."""
-
     AUTO = transformers.AutoModelForTokenClassification
 
     @staticmethod

@@ -82,14 +82,8 @@ class TabularSpec(DataSpec):
 
 @dataclass(frozen=True)
 class ColumnTexts:
-    """The texts of a column.
-
-    Args:
-        rows: The number of rows with each text.
-        empty: The number of rows without one.
-        numbers: The number that each text is, if it is one.
-        is_bool: Whether its type says that it holds true and false.
-    """
+    """The texts of a column. `rows`: the number of rows with each text. `is_bool`: whether its type
+    says that it holds true and false."""
 
     rows: Mapping[str, int]
     empty: int
@@ -137,12 +131,10 @@ class ColumnTexts:
 
 
 def texts_in(table: pd.DataFrame) -> dict[str, ColumnTexts]:
-    """The texts of a table, by column."""
     return {column: texts_of(table, column) for column in table.columns}
 
 
 def texts_of(table: pd.DataFrame, column: str) -> ColumnTexts:
-    """The texts of a column."""
     counted = collections.Counter(tables.texts_in(table, column))
     rows = {text: count for text, count in counted.items() if text is not None}
     parsed = zip(rows, _numbers(pd.Series(list(rows), dtype=object)).tolist(), strict=True)
@@ -190,10 +182,8 @@ def objective(spec: TabularSpec, train: Texts) -> str:
 
 def columns(spec: TabularSpec, train: Texts) -> tuple[list[str], list[str]]:
     """The columns of numbers and of classes, without those that have a single value or name rows.
-
     If the part states one list alone, the other is found among the rest of the columns; if it
-    states both, no other column is read.
-    """
+    states both, no other column is read."""
     numeric, categorical = list(spec.numeric or ()), list(spec.categorical or ())
     if spec.numeric is not None and spec.categorical is not None:
         return numeric, categorical

@@ -43,7 +43,6 @@ class TabularEncoding:
     """The encoding of a table; a checkpoint describes its inputs by it.
 
     Args:
-        numeric: The columns of numbers.
         ranges: The usual range of each, to which its numbers are cut.
         means, deviations: Of the numbers in that range.
         flagged: The columns of numbers with a column that marks missing values.
@@ -160,10 +159,8 @@ def _target(
 
 
 def classes_in(table: pd.DataFrame, column: str) -> list[str | None]:
-    """The classes of a column; None for a row without a value.
-
-    Equal values are one class: `true` of a CSV is `True` of Parquet, and `01` is 1.
-    """
+    """The classes of a column; None for a row without a value. Equal values are one class: `true`
+    of a CSV is `True` of Parquet, and `01` is 1."""
     return [None if text is None else _by_value(text) for text in tables.texts_in(table, column)]
 
 

@@ -13,12 +13,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from trials.contract import Problem
-from trials.descriptions.tabular import (
-    CLASSIFICATION,
-    REGRESSION,
-    TABULAR,
-    TabularSettings,
-)
+from trials.descriptions.tabular import CLASSIFICATION, REGRESSION, TABULAR, TabularSettings
 from trials.settings import Settings
 from trials.tasks.datasets import labels, tables
 from trials.tasks.datasets import remarks as common_remarks
@@ -39,15 +34,12 @@ from trials.tasks.workloads.trained_task import TrainedTask
 
 @dataclass(frozen=True)
 class TabularData:
-    """Prepared data."""
-
     train: TabularRows
     validation: TabularRows
     encoding: TabularEncoding
 
     @property
     def objective(self) -> str:
-        """Classification or regression."""
         return REGRESSION if self.encoding.classes is None else CLASSIFICATION
 
 
@@ -64,13 +56,10 @@ class TableFile:
 
     @functools.cached_property
     def texts(self) -> dict[str, ColumnTexts]:
-        """The texts of each column."""
         return texts_in(self.table)
 
 
 class TabularDataSet(DataSet[TabularSpec, TableFile]):
-    """The rows of tables."""
-
     TYPES = (TabularData, TabularRows, TabularEncoding)
 
     def examples(self, path: Path, where: str) -> tuple[TableFile, list[Problem]]:
@@ -195,8 +184,6 @@ def _without_target(spec: TabularSpec, file: TableFile, missing: npt.ArrayLike) 
 
 
 class Tabular(TrainedTask[TabularSpec]):
-    """The task."""
-
     DESCRIPTION = TABULAR
     SETTINGS = TabularSettings
     DATA = TabularDataSet

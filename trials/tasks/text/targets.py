@@ -187,8 +187,6 @@ class SeveralLabels(TextTarget):
 
 
 class OneNumber(TextTarget):
-    """A number for a text."""
-
     KIND = NUMBER
 
     def read(self, table: pd.DataFrame, path: Path) -> tuple[Values, list[Problem]]:

@@ -55,12 +55,10 @@ class TextData:
         train_labels: Their classes, int64, shape (n,); or 1 for their labels and 0 for the others,
             float32, shape (n, labels); or their standardised numbers, float32, shape (n,).
         labels: The names of the classes or labels, by number.
-        vocabulary: The number of the tokenizer's tokens.
         tokenizer_files: The tokenizer as `save_pretrained` writes it, by file name.
         target: A target of `trials.descriptions.text`.
         mean, deviation: Of the numbers of the training texts; 0 and 1 for classes.
         class_weights: Float32, shape (labels,); None for equal weights.
-        pairs: Whether a sample is a pair of texts.
         cut: The texts that are longer than a setting allows, of all texts.
         train_types: The text of each token in a pair, as the tokenizer numbers the two; None for
             single texts, or a tokenizer without types.
@@ -85,7 +83,6 @@ class TextData:
 
     @property
     def encoding(self) -> TargetEncoding:
-        """The encoding of the targets."""
         return TargetEncoding(self.labels, self.mean, self.deviation)
 
 

@@ -62,12 +62,8 @@ def of_labels(truth: Labels, found: Labels) -> dict[str, float]:
 
 def of_numbers(truth: Floats, found: Floats, deviation: float) -> dict[str, float]:
     """Mean squared and mean absolute error in the unit of the data, and Pearson's and Spearman's
-    correlation, which are 0 if truth or predictions are all one number.
-
-    Args:
-        truth, found: Standardised numbers, shape (n,).
-        deviation: The size of 1 in the unit of the data.
-    """
+    correlation, which are 0 if truth or predictions are all one number. `truth`, `found`:
+    standardised numbers, shape (n,). `deviation`: the size of 1 in the unit of the data."""
     if not np.isfinite(found).all():
         return dict.fromkeys(("mse", "mae", "pearson", "spearman"), math.nan)
     from scipy import stats
@@ -141,12 +137,7 @@ NumberMetrics = Callable[[Floats, Floats, float], dict[str, float]]
 
 
 class NumberHead:
-    """A standardised number.
-
-    Args:
-        deviation: The size of 1 in the unit of the data.
-        measure: `of_numbers` or `of_quantities`.
-    """
+    """A standardised number. `deviation`: the size of 1 in the unit of the data."""
 
     def __init__(self, deviation: float, measure: NumberMetrics) -> None:
         self._deviation, self._measure = deviation, measure

@@ -1,6 +1,7 @@
 """A trained model in use: predictions and probabilities of many inputs, in batches on a device."""
 
 import abc
+import itertools
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -31,11 +32,8 @@ class ModelInUse(abc.ABC):
 
     @abc.abstractmethod
     def _outputs(self, inputs: Any, batch_size: int) -> torch.Tensor:
-        """The model's scores or standardised numbers, float32 on the CPU, shape (n, labels).
-
-        Raises:
-            ValueError: The inputs are not such as the model reads.
-        """
+        """The model's scores or standardised numbers, float32 on the CPU, shape (n, labels). Raises
+        ValueError if the inputs are not such as the model reads."""
 
     def predict(self, inputs: Any, batch_size: int = BATCH) -> list[Any]:
         """The class of each input, its labels (of a probability above a half), or its number in
@@ -54,7 +52,7 @@ class ModelInUse(abc.ABC):
             numbers = outputs[:, 0].double() * self._deviation + self._mean
             return list(numbers.tolist())
         if self._target == LABELS:
-            return [sorted(self._names(row)) for row in outputs > 0]
+            return [sorted(itertools.compress(self.labels, row)) for row in (outputs > 0).tolist()]
         return [self.labels[number] for number in outputs.argmax(dim=1).tolist()]
 
     def probabilities(self, inputs: Any, batch_size: int = BATCH) -> npt.NDArray[np.float32]:
@@ -73,9 +71,6 @@ class ModelInUse(abc.ABC):
         shares = outputs.sigmoid() if self._target == LABELS else outputs.softmax(dim=1)
         found: npt.NDArray[np.float32] = shares.numpy()
         return found
-
-    def _names(self, row: torch.Tensor) -> list[str]:
-        return [name for name, has in zip(self.labels, row.tolist(), strict=True) if has]
 
 
 def in_batches(
@@ -96,11 +91,7 @@ def _checked(batch_size: int) -> int:
 
 
 def described(folder: Path | str, name: str) -> dict[str, Any]:
-    """The description of a network in a folder.
-
-    Raises:
-        FileNotFoundError: There is no such file.
-    """
+    """The description of a network in a folder. Raises FileNotFoundError if there is none."""
     path = Path(folder) / name
     if not path.is_file():
         what = "it is not a model that was written to be used"

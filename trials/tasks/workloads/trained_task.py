@@ -32,12 +32,8 @@ SpecT = TypeVar("SpecT", bound=DataSpec)
 
 
 class TrainedTask(Generic[SpecT]):
-    """A task that the loop of `trials.loop.training` trains (a `contract.Task`).
-
-    Args:
-        task: The `task` part of a study file, its keys and types checked.
-        base: The folder its relative paths start from.
-    """
+    """A task that the loop of `trials.loop.training` trains (a `contract.Task`). `task`: the `task`
+    part of a study file, its keys and types checked."""
 
     DESCRIPTION: ClassVar[TaskDescription]
     SETTINGS: ClassVar[type[Settings]]
@@ -80,7 +76,6 @@ class TrainedTask(Generic[SpecT]):
         return prepared.prepare(self.name_of_data(settings), build, data.TYPES)
 
     def remarks(self, params: Mapping[str, Any], data: Any) -> list[str]:
-        """Sentences on prepared data that may not be what its owner believes."""
         return []
 
     def name_of_data(self, settings: Settings) -> str | None:
@@ -91,23 +86,18 @@ class TrainedTask(Generic[SpecT]):
         return prepared.fingerprint(self.DESCRIPTION.kind, sources, facts, spec.encoder)
 
     def final(self) -> Parts:
-        """The parts of its final training."""
         parts: Parts = pkgutil.resolve_name("trials.tasks.workloads.finishing:FinalParts")(self)
         return parts
 
     def data_key(self, params: Mapping[str, Any]) -> str:
-        """The key, equal for settings that need the same data."""
         settings = self.SETTINGS.parse(params)
         parts = [f"{name}={getattr(settings, name)}" for name in self.DATA_SETTINGS]
         return ":".join([self.DESCRIPTION.kind, self._digest, *parts])
 
     def start(self, setup: Setup, data: Any) -> Run:
-        """Build the model and the run, continued from a checkpoint where `setup` names one.
-
-        Raises:
-            TaskError: The settings do not fit.
-            CheckpointError: The checkpoint is damaged, and so are those before it.
-        """
+        """Build the model and the run, continued from a checkpoint where `setup` names one. Raises
+        TaskError if the settings do not fit, CheckpointError if the checkpoint is damaged, and so
+        are those before it."""
         from trials.loop.on_ranks import RunOnRanks
 
         if setup.ranks is None:
@@ -130,7 +120,6 @@ class TrainedTask(Generic[SpecT]):
         return TrainingRun(self.workload(data, settings, setup), settings, setup)
 
     def rehearse(self, setup: Setup, data: Any) -> dict[str, float]:
-        """Train one step and evaluate one batch, each of the longest samples."""
         run = self._begun(setup, data)
         try:
             return run.rehearse()

@@ -65,8 +65,6 @@ class NetworkFiles:
 
 @dataclass(frozen=True)
 class SampleSet:
-    """The samples of one split."""
-
     samples: Samples
     lengths: Lengths
 
@@ -114,10 +112,7 @@ def evaluating(model: nn.Module) -> Iterator[None]:
 
 class Batches:
     """The validation batches of a workload, which become smaller if they do not fit the device.
-
-    Args:
-        settings: `eval_batch_size` is the most samples in a batch.
-    """
+    `settings`: `eval_batch_size` is the most samples in a batch."""
 
     def __init__(
         self, model: nn.Module, lengths: Lengths, settings: Settings, device: torch.device
@@ -167,12 +162,9 @@ class Batches:
 
 
 def sum_of(losses: list[torch.Tensor], group: Group | None = None) -> float:
-    """The sum of the losses of batches; NaN if one is not finite.
-
-    Args:
-        group: The processes that have batches of their own; None if all have the same. The sum is
-            rounded once, however the batches are distributed.
-    """
+    """The sum of the losses of batches; NaN if one is not finite. `group`: the processes that have
+    batches of their own; None if all have the same. The sum is rounded once, however the batches
+    are distributed."""
     values: list[float] = torch.stack(losses).tolist() if losses else []
     if group is not None:
         shares = group.gather(values)
@@ -226,11 +218,9 @@ class BuiltInWorkload(abc.ABC):
         """The part of a batch's outputs for the metrics."""
 
     def batch(self, rows: Ints) -> Batch:
-        """The training samples `rows`."""
         return self.samples.batch(rows)
 
     def loss_sum(self, batch: Batch) -> torch.Tensor:
-        """The sum of the losses of all targets."""
         return self.losses(self.outputs(batch), batch.labels, self._smoothing)
 
     def evaluate_longest(self, precision: Precision) -> None:

@@ -152,32 +152,23 @@ def test_the_loss_does_not_depend_on_how_many_texts_are_scored_at_once(folder, n
     assert losses[1:] == pytest.approx([losses[0]] * 2, rel=1e-6)
 
 
-@pytest.mark.parametrize("tokenizer_padding", [None, "Z"])
-def test_what_is_written_scores_a_text_in_any_batch_as_the_run_did(folder, tokenizer_padding):
-    built = classifier(folder, pretrained(folder, "gpt2", 5, tokenizer_padding))
-    data = built.prepare({})
-    run = built.start(setup(folder), data)
-    *_, last = (item for item in run if item is not None)
-    written = transformers.AutoModelForSequenceClassification.from_pretrained(
-        last.checkpoint
-    ).eval()
-    run._workload.model.eval()
-    batch = run._workload.batch(np.arange(24))
-    with torch.no_grad():
-        assert torch.equal(
-            written(**batch.inputs).logits, run._workload.model(**batch.inputs).logits
-        )
-
-
-def test_a_model_that_counts_positions_from_its_padding_counts_the_same_when_loaded_again(folder):
-    built = classifier(folder, pretrained(folder, "roberta", 5, None))
+@pytest.mark.parametrize(
+    ("name", "tokenizer_padding"),
+    [
+        ("gpt2", None),
+        ("gpt2", "Z"),
+        ("roberta", None),  # which counts positions from its padding
+    ],
+)
+def test_what_is_written_scores_a_text_in_any_batch_as_the_run_did(folder, name, tokenizer_padding):
+    built = classifier(folder, pretrained(folder, name, 5, tokenizer_padding))
     run = built.start(setup(folder), built.prepare({}))
     *_, last = (item for item in run if item is not None)
     written = transformers.AutoModelForSequenceClassification.from_pretrained(
         last.checkpoint
     ).eval()
     run._workload.model.eval()
-    batch = run._workload.batch(np.arange(3))
+    batch = run._workload.batch(np.arange(24))
     with torch.no_grad():
         assert torch.equal(
             written(**batch.inputs).logits, run._workload.model(**batch.inputs).logits

@@ -112,35 +112,26 @@ def test_losses_equal_a_plain_reference_loop(tmp_path):
     assert losses == pytest.approx(expected, rel=1e-6)
 
 
+class Weighted(Points):
+    """Samples with different numbers of targets."""
+
+    counts = np.arange(50) % 7 + 1
+
+    def weight(self, rows: Any) -> float:
+        return float(self.counts[rows].sum())
+
+    def batch(self, rows: Any) -> Any:
+        return super().batch(np.repeat(rows, self.counts[rows]))
+
+
 @pytest.mark.parametrize("micro_batch", [1, 5, 7, 16, 100])
-def test_micro_batches_add_up_to_their_batch_also_in_the_last_partial_one(tmp_path, micro_batch):
+@pytest.mark.parametrize("kind", [Points, Weighted])
+def test_micro_batches_add_up_to_their_batch_also_in_the_last_partial_one(
+    tmp_path, kind, micro_batch
+):
     # 50 samples in batches of 16: the last batch of an epoch has two.
     params = {"learning_rate": 0.01, "batch_size": 16}
-    whole, parts = Points(), Points()
-    a = reports_of(run_of(whole, tmp_path, {"epochs": 3}, **params))
-    b = reports_of(run_of(parts, tmp_path, {"epochs": 3}, micro_batch=micro_batch, **params))
-    assert [r.metrics["train_loss"] for r in a] == pytest.approx(
-        [r.metrics["train_loss"] for r in b], rel=1e-5
-    )
-    for one, other in zip(whole.model.parameters(), parts.model.parameters(), strict=True):
-        torch.testing.assert_close(one, other, rtol=1e-4, atol=1e-6)
-
-
-@pytest.mark.parametrize("micro_batch", [1, 5, 7, 100])
-def test_micro_batches_add_up_where_samples_have_different_numbers_of_targets(
-    tmp_path, micro_batch
-):
-    class Weighted(Points):
-        counts = np.arange(50) % 7 + 1
-
-        def weight(self, rows):
-            return float(self.counts[rows].sum())
-
-        def batch(self, rows):
-            return super().batch(np.repeat(rows, self.counts[rows]))
-
-    params = {"learning_rate": 0.01, "batch_size": 16}
-    whole, parts = Weighted(), Weighted()
+    whole, parts = kind(), kind()
     a = reports_of(run_of(whole, tmp_path, {"epochs": 3}, **params))
     b = reports_of(run_of(parts, tmp_path, {"epochs": 3}, micro_batch=micro_batch, **params))
     assert [r.metrics["train_loss"] for r in a] == pytest.approx(

@@ -32,12 +32,7 @@ LONGEST_NAME = 500
 
 
 class Reports:
-    """The reports of the runs of this process.
-
-    Args:
-        told: As in `TOLD`.
-        log: W&B's own `Run.log`.
-    """
+    """The reports of the runs of this process."""
 
     def __init__(self, told: dict[str, Any], log: Any) -> None:
         self._told, self._log = told, log

@@ -219,16 +219,6 @@ def test_train_and_validation_together_train_to_the_end_on_every_row(task, home)
     assert story["data"] == "train+validation"
 
 
-def test_joined_rows_are_the_training_rows_and_then_the_validation_rows(task):
-    data = task.prepare(SETTINGS)
-    joined = task.final().joined(data)
-    count = len(data.train_labels)
-    for row in (0, count - 1):
-        assert joined.train.row(row).tolist() == data.train.row(row).tolist()
-    last = len(data.validation_labels) - 1
-    assert joined.train.row(count + last).tolist() == data.validation.row(last).tolist()
-
-
 def test_without_a_test_file_nothing_is_said_of_the_test(lab, home):
     version = final.train(lab.task(), plan(), home, silent)
     assert about(version)["metrics"]["test"] is None

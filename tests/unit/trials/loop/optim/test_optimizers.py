@@ -1,5 +1,7 @@
 """Optimizers against steps computed by hand, their groups, and learning rates by depth."""
 
+from typing import Any
+
 import pytest
 import torch
 from torch import nn
@@ -25,18 +27,17 @@ from trials.settings import OPTIMIZERS, Settings
 from trials.tasks.tabular.table_model import Perceptron
 
 CPU = torch.device("cpu")
+SIZES: dict[str, Any] = {
+    "vocab_size": 20,
+    "hidden_size": 8,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 2,
+    "intermediate_size": 16,
+}
 
 
 def bert() -> nn.Module:
-    config = BertConfig(
-        vocab_size=20,
-        hidden_size=8,
-        num_hidden_layers=2,
-        num_attention_heads=2,
-        intermediate_size=16,
-        pad_token_id=0,
-    )
-    return BertForSequenceClassification(config)
+    return BertForSequenceClassification(BertConfig(**SIZES, pad_token_id=0))
 
 
 def distilbert() -> nn.Module:
@@ -46,14 +47,7 @@ def distilbert() -> nn.Module:
 
 
 def roberta() -> nn.Module:
-    config = RobertaConfig(
-        vocab_size=20,
-        hidden_size=8,
-        num_hidden_layers=2,
-        num_attention_heads=2,
-        intermediate_size=16,
-    )
-    return RobertaForSequenceClassification(config)
+    return RobertaForSequenceClassification(RobertaConfig(**SIZES))
 
 
 def gpt2() -> nn.Module:
@@ -64,15 +58,7 @@ def gpt2() -> nn.Module:
 
 
 def llama() -> nn.Module:
-    config = LlamaConfig(
-        vocab_size=20,
-        hidden_size=8,
-        num_hidden_layers=2,
-        num_attention_heads=2,
-        intermediate_size=16,
-        pad_token_id=0,
-    )
-    return LlamaForSequenceClassification(config)
+    return LlamaForSequenceClassification(LlamaConfig(**SIZES, pad_token_id=0))
 
 
 FAMILIES = [bert, distilbert, roberta, gpt2, llama]

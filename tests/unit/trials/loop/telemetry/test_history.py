@@ -61,7 +61,7 @@ def test_a_run_of_the_loop_records_every_step(lab, threads):
     setup = lab.setup("run", {"epochs": 2}, batch_size=8, learning_rate=3e-3, data_workers=threads)
     run = task.start(setup, task.prepare(setup.params))
     reports = [item for item in run if item is not None]
-    history = run._telemetry._trace.history(run.position.seconds)
+    history = run._telemetry.trace.history(run.position.seconds)
     assert history.steps == len(history.losses) == run.position.step
     losses = [each.loss for each in history.reports]
     assert losses == [report.metrics["loss"] for report in reports]

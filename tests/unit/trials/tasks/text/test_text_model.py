@@ -271,7 +271,13 @@ def test_training_on_all_samples_takes_their_types_and_targets_with_them(lab):
     joined = task.final().joined(data)
     count = len(data.train.lengths)
     assert len(joined.train_types.lengths) == len(joined.train_labels) == 200
-    assert np.array_equal(joined.train_types.row(count), data.validation_types.row(0))
+    for texts, learnt, held_out in (
+        (joined.train, data.train, data.validation),
+        (joined.train_types, data.train_types, data.validation_types),
+    ):
+        for row in (0, count - 1):
+            assert np.array_equal(texts.row(row), learnt.row(row))
+        assert np.array_equal(texts.row(count), held_out.row(0))
 
 
 def test_a_model_without_token_types_reads_pairs_by_its_separator(lab):
