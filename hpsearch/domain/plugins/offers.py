@@ -103,7 +103,7 @@ class SourcePlugin:
 
 @dataclass(frozen=True)
 class CommandPlugin:
-    """A command of `hpsearch`, such as one that starts a driver elsewhere, or serves studies.
+    """A command of `hpsearch`, such as one that serves studies.
 
     Attributes:
         panel: The part of the help that lists it: Search, Results or Maintenance.
@@ -118,6 +118,30 @@ class CommandPlugin:
     function: str
     settings: Mapping[str, Any] | None = None
     epilog: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class LauncherPlugin(CommandPlugin):
+    """A command that starts the driver of a study elsewhere, such as in a job of a queue.
+
+    There it calls ``hpsearch run STUDY --resume``, with the environment variable `HPSEARCH_SUBMIT`:
+    the command, in the form ``hpsearch NAME ...``, that continues the study.
+
+    Attributes:
+        jobs: Takes the URL of a database, and the name of a study or None, and returns a list of
+            `hpsearch.domain.plugins.queued.QueuedJob`, those with drivers first: the jobs that wait
+            or run for that study, or for each of the database, which may not exist yet. It is
+            called often, and should answer at once where there is no such queue.
+        cancel: Takes a list of these, and takes them out of the queue.
+        again: The command that continues a study, as in `HPSEARCH_SUBMIT`, by the folder of its
+            file, its name and the URL of its database; None if this launcher has not started it.
+        inside: What stands before other commands to let them run in a job, such as ``srun``.
+    """
+
+    jobs: str
+    cancel: str
+    again: str
+    inside: str = ""
 
 
 @dataclass(frozen=True)
@@ -145,5 +169,6 @@ Offer: TypeAlias = (
     | PrunerPlugin
     | SourcePlugin
     | CommandPlugin
+    | LauncherPlugin
     | WatchPlugin
 )

@@ -4,12 +4,11 @@ import hashlib
 import os
 import re
 import shutil
-from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
 
-from hpsearch.errors import HpsearchError, StudyHeld, Unreachable
-from hpsearch.running.slurm.programs import Refused, answer_of, call
+from hpsearch.domain.plugins.queued import QueuedJob
+from hpsearch.errors import HpsearchError, Unreachable
+from hpsearch.plugins.slurm.programs import Refused, answer_of, call
 from hpsearch.store.connecting.url import file_of, parse_url
 
 _MARK = re.compile(r"hpsearch/([0-9a-f]{16})/([\w.-]+?)(?:/nodes-of-(\d+))?$")
@@ -32,28 +31,6 @@ _IN_WORDS = {
     "Resources": "its nodes or cores are not free yet",
 }
 """Beginnings of SLURM's reasons that are met most."""
-
-
-@dataclass(frozen=True)
-class QueuedJob:
-    """A job of a study."""
-
-    study: str
-    job: str  # its id
-    state: str  # as SLURM writes it, such as PENDING
-    reason: str  # why it waits, as SLURM writes it
-    driver: str | None = None  # for nodes: the id of the job with their driver
-
-    def in_words(self) -> str:
-        """How it stands."""
-        if not self.state.startswith(("PENDING", "REQUEUE")):
-            return f"is job {self.job} ({self.state.lower()}), whose driver has not begun yet"
-        words = [text for start, text in _IN_WORDS.items() if self.reason.startswith(start)]
-        return ": ".join([f"waits in the queue as job {self.job} ({self.reason})", *words[:1]])
-
-    def as_plain(self) -> dict[str, Any]:
-        """The job as a document."""
-        return {**asdict(self), "in_words": self.in_words()}
 
 
 def mark_of(storage: str, study: str) -> str:
@@ -84,8 +61,16 @@ def jobs_in(storage: str, study: str | None = None) -> list[QueuedJob]:
         if mark is None or not mark[0].startswith(database) or state == "COMPLETING":
             continue
         if study in (None, mark[2]) and not (job in found and state == "PENDING"):
-            found[job] = QueuedJob(mark[2], job, state, reason, mark[3])
+            words, is_ours = _in_words(job, state, reason), job == os.environ.get("SLURM_JOB_ID")
+            found[job] = QueuedJob(mark[2], job, state, reason, words, mark[3], is_ours)
     return sorted(found.values(), key=lambda each: each.driver is not None)
+
+
+def _in_words(job: str, state: str, reason: str) -> str:
+    if not state.startswith(("PENDING", "REQUEUE")):
+        return f"is job {job} ({state.lower()}), whose driver has not begun yet"
+    words = [text for start, text in _IN_WORDS.items() if reason.startswith(start)]
+    return ": ".join([f"waits in the queue as job {job} ({reason})", *words[:1]])
 
 
 def seen_in(storage: str, study: str | None = None) -> list[QueuedJob]:
@@ -96,18 +81,6 @@ def seen_in(storage: str, study: str | None = None) -> list[QueuedJob]:
         return jobs_in(storage, study)
     except HpsearchError:
         return []
-
-
-def refuse_queued(jobs: list[QueuedJob]) -> None:
-    """Refuse a driver for a study that has one in the queue, by its jobs, unless it is that one."""
-    if not jobs or jobs[0].driver is not None or jobs[0].job == os.environ.get("SLURM_JOB_ID"):
-        return
-    found = jobs[0]
-    raise StudyHeld(
-        f"study {found.study} is job {found.job} already",
-        f"it {found.in_words()} - wait for it, or save everything and take it out of the queue "
-        f"with: hpsearch stop {found.study}",
-    )
 
 
 def cancel(jobs: list[QueuedJob]) -> None:

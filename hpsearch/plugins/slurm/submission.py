@@ -11,11 +11,12 @@ from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
 
+from hpsearch.domain.plugins.queued import refuse_queued
 from hpsearch.errors import HpsearchError, UserError
-from hpsearch.running.slurm.limits import refuse_beyond
-from hpsearch.running.slurm.options import SbatchOption, read_options
-from hpsearch.running.slurm.programs import Refused, answer_of, call
-from hpsearch.running.slurm.queue import cancel, jobs_in, mark_of, refuse_queued
+from hpsearch.plugins.slurm.limits import refuse_beyond
+from hpsearch.plugins.slurm.options import SbatchOption, read_options
+from hpsearch.plugins.slurm.programs import Refused, answer_of, call
+from hpsearch.plugins.slurm.queue import cancel, jobs_in, mark_of
 from trials.checkpoints.disk.whole_folders import whole_file
 
 LEAVE_S = 30
@@ -42,7 +43,7 @@ set -- "${_hps_arguments[@]}"
 unset IFS
 [[ $PATH == *"$_hps_path" ]] || export PATH=${PATH:+$PATH:}$_hps_path
 """
-_SHARED = resources.files("hpsearch.running.slurm").joinpath("job.sh")
+_SHARED = resources.files("hpsearch.plugins.slurm").joinpath("job.sh")
 
 
 @dataclass(frozen=True)

@@ -6,8 +6,8 @@ import re
 from collections.abc import Sequence
 
 from hpsearch.errors import UserError
-from hpsearch.running.slurm.options import SbatchOption
-from hpsearch.running.slurm.programs import answer_of
+from hpsearch.plugins.slurm.options import SbatchOption
+from hpsearch.plugins.slurm.programs import answer_of
 
 _FIELDS = "%P|%D|%c|%m|%l|%s"
 

@@ -1,4 +1,4 @@
-"""`hpsearch submit`: a study as jobs of SLURM."""
+"""What `hpsearch submit` does: a study as jobs of SLURM."""
 
 import os
 import shlex
@@ -10,8 +10,8 @@ from hpsearch.cli.output import note
 from hpsearch.cli.studies.run import refuse_asked
 from hpsearch.domain.records import StudyState
 from hpsearch.errors import UserError
+from hpsearch.plugins.slurm.submission import StudyJob, calls_of, script_of, submit
 from hpsearch.running import loading
-from hpsearch.running.slurm.submission import StudyJob, calls_of, script_of, submit
 from hpsearch.running.study_run.ownership import refuse_if_held
 from hpsearch.running.study_run.workers import refuse_contradictions
 from hpsearch.running.tracking.senders import refuse_missing
