@@ -1,6 +1,6 @@
 """What launchers know of studies. One that raises is told of, once, and left out."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator
 from typing import Any
 
 from hpsearch.cli.output import note
@@ -13,44 +13,29 @@ _left_out: set[str] = set()
 
 
 def queued(storage: str, study: str | None = None) -> list[QueuedJob]:
-    """The jobs that wait or run for studies of a database, or for one of them; of each launcher,
-    those with drivers first."""
-    return [job for each in _launchers() for job in _asked(each, each.jobs, storage, study) or ()]
+    """The jobs with drivers that wait or run for studies of a database, or for one of them."""
+    jobs = [job for some in _answers("jobs", storage, study) for job in some]
+    return [job for job in jobs if job.driver is None]
 
 
 def cancelled(storage: str, study: str) -> list[QueuedJob]:
     """Take the jobs of a study out of their queues, and return them."""
-    found: list[QueuedJob] = []
-    for each in _launchers():
-        jobs: Sequence[QueuedJob] = _asked(each, each.jobs, storage, study) or ()
-        if jobs:
-            _asked(each, each.cancel, jobs)
-            found += jobs
-    return found
+    return [job for jobs in _answers("cancel", storage, study) for job in jobs]
 
 
 def launched_by(folder: str | None, study: str, storage: str) -> str | None:
     """The command that has launched a study whose file is in a folder; None if none has."""
-    for each in _launchers():
-        command: str | None = _asked(each, each.again, folder, study, storage)
-        if command is not None:
-            return command
-    return None
+    return next(filter(None, _answers("again", folder, study, storage)), None)
 
 
-def _launchers() -> Sequence[LauncherPlugin]:
-    return tuple(offers_of(LauncherPlugin).values())
-
-
-def _asked(launcher: LauncherPlugin, function: str, *given: Any) -> Any:
-    """What a launcher's function returns; None of a launcher that is left out."""
-    if launcher.name in _left_out:
-        return None
-    try:
-        return named(function)(*given)
-    except HpsearchError:
-        raise
-    except Exception as error:  # noqa: BLE001 - it is somebody else's code
-        _left_out.add(launcher.name)
-        note(f"launcher {launcher.name} is left out: {type(error).__name__}: {error}")
-        return None
+def _answers(function: str, *given: Any) -> Iterator[Any]:
+    for name, launcher in offers_of(LauncherPlugin).items():
+        if name in _left_out:
+            continue
+        try:
+            yield named(getattr(launcher, function))(*given)
+        except HpsearchError:
+            raise
+        except Exception as error:  # noqa: BLE001 - it is somebody else's code
+            _left_out.add(name)
+            note(f"launcher {name} is left out: {type(error).__name__}: {error}")

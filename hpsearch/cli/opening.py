@@ -43,21 +43,18 @@ def chosen_study(connection: Connection, name: str | None) -> StudyHead:
 def waiting(name: str | None, storage: str) -> QueuedJob | None:
     """The job that waits in a queue, or has only begun, for a study that is not in the database
     yet; without a name for the only one that waits."""
-    jobs = [each for each in queued(storage, name) if each.driver is None]
+    jobs = queued(storage, name)
     return jobs[0] if len(jobs) == 1 else None
 
 
 def with_queue(error: HpsearchError) -> HpsearchError:
     """An error; if it is that a study or the database is missing, with what waits in the queue."""
     if isinstance(error, NoDatabase | StudyNotFound):
-        jobs: list[QueuedJob] = []
-        with suppress(HpsearchError):  # this one is told of already
-            jobs = queued(chosen_storage())
-        lines = [
-            f"study {each.study} {each.in_words} - cancel it with: hpsearch stop {each.study}"
-            for each in jobs
-            if each.driver is None
-        ]
+        lines = []
+        with suppress(HpsearchError):  # of the two, this one is told
+            for each in queued(chosen_storage()):
+                cancel = f"cancel it with: hpsearch stop {each.study}"
+                lines.append(f"study {each.study} {each.in_words} - {cancel}")
         if error.hint and not (lines and isinstance(error, NoDatabase)):
             lines.insert(0, error.hint)
         error.hint = "\n  ".join(lines) or None

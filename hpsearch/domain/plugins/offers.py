@@ -122,20 +122,17 @@ class CommandPlugin:
 
 @dataclass(frozen=True, kw_only=True)
 class LauncherPlugin(CommandPlugin):
-    """A command that starts the driver of a study elsewhere, such as in a job of a queue.
-
-    There it calls ``hpsearch run STUDY --resume``, with the environment variable `HPSEARCH_SUBMIT`:
-    the command, in the form ``hpsearch NAME ...``, that continues the study.
+    """A command that starts the driver of a study elsewhere, such as in a job of a queue. There
+    `HPSEARCH_SUBMIT` is the command ``hpsearch NAME ...`` that continues the study.
 
     Attributes:
-        jobs: Takes the URL of a database, and the name of a study or None, and returns a list of
-            `hpsearch.domain.plugins.queued.QueuedJob`, those with drivers first: the jobs that wait
-            or run for that study, or for each of the database, which may not exist yet. It is
-            called often, and should answer at once where there is no such queue.
-        cancel: Takes a list of these, and takes them out of the queue.
-        again: The command that continues a study, as in `HPSEARCH_SUBMIT`, by the folder of its
-            file, its name and the URL of its database; None if this launcher has not started it.
-        inside: What stands before other commands to let them run in a job, such as ``srun``.
+        jobs: Takes the URL of a database, which may not exist yet, and the name of a study, or None
+            for all. Returns their jobs that wait or run, drivers before nodes, as a list of
+            `hpsearch.domain.plugins.queued.QueuedJob`; an empty one at once if there is no queue.
+        cancel: Takes the same, takes the study's jobs out of the queue, and returns them.
+        again: The command of `HPSEARCH_SUBMIT`, by the folder of the study file (`str` or None),
+            the study's name and the URL; None if it was not started by this launcher.
+        inside: What runs another command in a job when it stands before it, such as ``srun``.
     """
 
     jobs: str

@@ -28,4 +28,4 @@ def submit(
     """Run a study as jobs of SLURM: start it, or continue it."""
     from hpsearch.plugins.slurm.submitting import submit_to_slurm
 
-    submit_to_slurm(study, context.args, driver, prelude, storage, dry_run=dry_run)
+    submit_to_slurm(study, context.args, driver, prelude, storage, dry_run)

@@ -3,7 +3,6 @@
 import hashlib
 import os
 import re
-import shutil
 from pathlib import Path
 
 from hpsearch.domain.plugins.queued import QueuedJob
@@ -12,9 +11,6 @@ from hpsearch.plugins.slurm.programs import Refused, answer_of, call
 from hpsearch.store.connecting.url import file_of, parse_url
 
 _MARK = re.compile(r"hpsearch/([0-9a-f]{16})/([\w.-]+?)(?:/nodes-of-(\d+))?$")
-
-_SAYS_WHERE = ("host", "port", "service", "options")
-"""The parts of a URL's query that say which database it is."""
 
 _IN_WORDS = {
     "Assoc": "a limit of your account is reached",
@@ -39,7 +35,8 @@ def mark_of(storage: str, study: str) -> str:
     url = parse_url(storage)
     file = file_of(url)
     if file is None:
-        query = [pair for pair in sorted(url.query.items()) if pair[0] in _SAYS_WHERE]
+        says_where = ("host", "port", "service", "options")
+        query = [pair for pair in sorted(url.query.items()) if pair[0] in says_where]
         place = repr((url.host, url.port or 5432, url.database, query))
     else:
         place = str(file.resolve())
@@ -75,18 +72,18 @@ def _in_words(job: str, state: str, reason: str) -> str:
 
 def seen_in(storage: str, study: str | None = None) -> list[QueuedJob]:
     """The jobs as `jobs_in`; none where there is no SLURM, or it does not answer."""
-    if shutil.which("squeue") is None:
-        return []
     try:
         return jobs_in(storage, study)
     except HpsearchError:
         return []
 
 
-def cancel(jobs: list[QueuedJob]) -> None:
-    """Take jobs out of the queue."""
+def cancel(storage: str, study: str) -> list[QueuedJob]:
+    """Take the jobs of a study out of the queue, and return them."""
+    jobs = seen_in(storage, study)
     if jobs:
         answer_of("scancel", *(each.job for each in jobs))
+    return jobs
 
 
 def command_of(folder: str | None, study: str, storage: str) -> str | None:
