@@ -17,6 +17,8 @@ from typing import Any
 from rich.console import Console, RenderableType
 
 from hpsearch.domain.numbers import finite
+from hpsearch.domain.plugins.door import offers_of
+from hpsearch.domain.plugins.offers import LauncherPlugin
 from hpsearch.errors import UserError
 from hpsearch.store.connecting.hints import DEFAULT_STORAGE, for_database
 from hpsearch.views.terminal.escapes import escaped, plain
@@ -61,7 +63,7 @@ class TrainOn(enum.StrEnum):
     ALL = "train+validation"
 
 
-_RESUME = re.compile(r"(?<!srun )\bhpsearch resume (?:'[^']*'|[\w.-]*\w)(?!\w)( --)?")
+_RESUME = re.compile(r"\bhpsearch resume (?:'[^']*'|[\w.-]*\w)(?!\w)( --)?")
 
 _chosen = {"storage": DEFAULT_STORAGE}
 """The database of the command that runs."""
@@ -79,25 +81,34 @@ def chosen_storage() -> str:
 
 
 def submitted_by(command: str | None) -> None:
-    """Let suggestions continue the study that the command is about as it was submitted to SLURM; by
-    None as any other."""
+    """Let suggestions continue the study that the command is about by the command that has launched
+    it elsewhere; by None as any other."""
     _chosen["submit"] = command or ""
 
 
 def was_submitted() -> bool:
-    """True if the study that the command is about was submitted to SLURM."""
+    """True if the study that the command is about was launched elsewhere."""
     return bool(_chosen.get("submit"))
 
 
 def suggested(text: str) -> str:
     """A text whose commands work as they stand: for the database of the command that runs. What was
-    submitted to SLURM is submitted again, and resumed with options in a job."""
+    launched elsewhere is launched again, and resumed with options in a job."""
     again = os.environ.get("HPSEARCH_SUBMIT") or _chosen.get("submit")
     if again:
-        text = _RESUME.sub(lambda found: f"srun {found[0]}" if found[1] else again, text)
+        text = _RESUME.sub(lambda found: _launched(again, found), text)
     with suppress(UserError):  # which names no database
         return for_database(_chosen["storage"], text)
     return text
+
+
+def _launched(again: str, resume: re.Match[str]) -> str:
+    """The command that resumes a study, as the launcher that `again` calls would have it."""
+    launchers = offers_of(LauncherPlugin).values()
+    inside = "".join(each.inside for each in launchers if f"hpsearch {each.name} " in again)
+    if inside and resume.string[: resume.start()].endswith(f"{inside} "):
+        return resume[0]
+    return f"{inside} {resume[0]}".lstrip() if resume[1] else again
 
 
 def command(words: str) -> str:

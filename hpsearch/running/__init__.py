@@ -7,6 +7,5 @@
 `tracking`             a process for each experiment tracker, and what it was sent; notices
 `rehearsal`            a study tried out before it is paid for: its first step, its first reports
 `reproduction`         a training of a trial's configuration, compared with its record
-`slurm`                jobs of SLURM: one script, which starts a Ray cluster and a driver
 `checkpoint_folders`   the folder of checkpoints of a study, and the mark in it
 """

@@ -7,7 +7,6 @@ import sys
 from pathlib import Path
 from typing import Annotated
 
-import typer
 from typer import Argument, Option
 
 from hpsearch.cli.commands.app import SEARCH, app, command
@@ -128,37 +127,6 @@ def resume(
     ] = None,
 ) -> None:
     """Continue a study that was interrupted, or give one more budget, running or finished."""
-
-
-@app.command(
-    rich_help_panel=SEARCH,
-    context_settings={
-        "ignore_unknown_options": True,
-        "allow_extra_args": True,
-        "help_option_names": ["--help"],  # -pshort has an h
-    },
-    epilog="All other options are sbatch's: --nodes 4 for one job, --array 1-8 for a job a node, "
-    "and again for nodes of another kind.",
-)
-def submit(
-    context: typer.Context,
-    study: StudyFile,
-    slurm: Annotated[bool, Option("--slurm", help="To SLURM, as without it.")] = False,
-    driver: Annotated[
-        str, Option(metavar="OPTIONS", help="With --array, sbatch's options for the driver.")
-    ] = "",
-    prelude: Annotated[
-        Path | None, Option(metavar="FILE", help="Lines that every node of SLURM runs first.")
-    ] = None,
-    dry_run: Annotated[
-        bool, Option("--dry-run", help="Print the script and the calls of sbatch, and do nothing.")
-    ] = False,
-    storage: Storage = DEFAULT_STORAGE,
-) -> None:
-    """Run a study as jobs of SLURM: start it, or continue it."""
-    from hpsearch.cli.studies.submit import submit_to_slurm
-
-    submit_to_slurm(study, context.args, driver, prelude, storage, dry_run=dry_run)
 
 
 @command(app, SEARCH, "studies.train:train_model")

@@ -14,8 +14,8 @@ from hpsearch.cli.opening import chosen_study, reading, waiting
 from hpsearch.cli.options import Selection
 from hpsearch.cli.output import Format, TreeFormat, note, show, terminal_width
 from hpsearch.cli.streams import held_back
+from hpsearch.domain.plugins.queued import QueuedJob
 from hpsearch.errors import NoDatabase, StudyNotFound, UserError
-from hpsearch.running.slurm.queue import QueuedJob
 from hpsearch.store.reading.attempts import logs_of
 from hpsearch.store.reading.best import details_again
 from hpsearch.store.reading.queries import Rows, each_trial, find_study
@@ -67,7 +67,7 @@ def print_status(name: str | None, storage: str, format: TreeFormat, watch: bool
     if format is TreeFormat.TABLE:
 
         def suggested(text: str) -> str:
-            waits = queued and f"{found.summary.state}; {queued.in_words()}"
+            waits = queued and f"{found.summary.state}; {queued.in_words}"
             return waits or output.suggested(text)
 
         show(*status.status(found, time.time(), terminal_width(), disk, trust, suggested))
@@ -77,9 +77,9 @@ def print_status(name: str | None, storage: str, format: TreeFormat, watch: bool
 
 
 def _print_waiting(job: QueuedJob, format: TreeFormat) -> None:
-    """Print how a study stands that is only in SLURM's queue."""
+    """Print how a study stands that is only in a queue."""
     if format is TreeFormat.TABLE:
-        show(tables.fact_table({"study": job.study, "state": job.in_words()}, terminal_width()))
+        show(tables.fact_table({"study": job.study, "state": job.in_words}, terminal_width()))
     else:
         plain = {"study": job.study, "state": "queued", "driver": None, "queue": job.as_plain()}
         output.emit_tree(plain, format)

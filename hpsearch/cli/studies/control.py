@@ -12,6 +12,7 @@ from typing import Any
 
 import typer
 
+from hpsearch.cli.launchers import cancelled
 from hpsearch.cli.opening import chosen_study, reading
 from hpsearch.cli.options import Proposal
 from hpsearch.cli.output import note, was_submitted
@@ -21,7 +22,6 @@ from hpsearch.errors import NoDatabase, StudyNotFound, UserError
 from hpsearch.running.checkpoint_folders import folders_of
 from hpsearch.running.creation.study import spec_of
 from hpsearch.running.driver.removal import Emptied, remove_checkpoints
-from hpsearch.running.slurm.queue import cancel, seen_in
 from hpsearch.running.study_run.ownership import owning, refuse_if_held
 from hpsearch.running.study_run.requests import ask
 from hpsearch.store.leases import Lease
@@ -46,17 +46,15 @@ def stop(name: str, trial: int | None, storage: str) -> None:
 
 
 def _is_cancelled(name: str, storage: str) -> bool:
-    """Take a study that nobody drives out of SLURM's queue; false if it is not there."""
+    """Take a study that nobody drives out of its queue; false if it is in none."""
     with suppress(NoDatabase, StudyNotFound), reading(storage) as connection:
         study = chosen_study(connection, name)
         if study.driver is not None or not was_submitted():
             return False
-    jobs = seen_in(storage, name)
+    jobs = cancelled(storage, name)
     if not jobs:
         return False
-    cancel(jobs)
-    what = jobs[0].in_words()
-    note(f"study {name} {what}")
+    note(f"study {name} {jobs[0].in_words}")
     note(f"cancelled: job {' and '.join(each.job for each in jobs)}")
     return True
 

@@ -7,6 +7,7 @@ from functools import partial
 from pathlib import Path
 
 from hpsearch.brain.reopening import failed_trials
+from hpsearch.cli.launchers import launched_by, queued
 from hpsearch.cli.options import BudgetLimits, RunOptions, worker_count
 from hpsearch.cli.output import command, log_as_notes, note, submitted_by
 from hpsearch.cli.results.best import print_result
@@ -16,6 +17,7 @@ from hpsearch.domain.facts import Role
 from hpsearch.domain.history import History
 from hpsearch.domain.lifecycle import State
 from hpsearch.domain.numbers import number as number_text
+from hpsearch.domain.plugins.queued import refuse_queued
 from hpsearch.domain.records import StudyRecord, StudyState
 from hpsearch.errors import StudyExists, UserError
 from hpsearch.running import loading
@@ -23,7 +25,6 @@ from hpsearch.running.checkpoint_folders import folder_of, folder_of_new
 from hpsearch.running.creation.study import create_study, spec_of
 from hpsearch.running.driver.loop import Driver, watched_by
 from hpsearch.running.executors.cluster.address import refuse_unreachable
-from hpsearch.running.slurm.queue import command_of, refuse_queued, seen_in
 from hpsearch.running.study_run import on_ray
 from hpsearch.running.study_run.ends import interruption_of
 from hpsearch.running.study_run.file_changes import changes_between
@@ -60,12 +61,12 @@ def run_study(study: Path, options: RunOptions, *, resume: bool = False) -> None
     for line in remarks:
         if line.startswith(OF_OTHER_PARTS):
             note(f"{study.name}: {line}")
-    submitted_by(command_of(str(spec.base.absolute()), spec.study, options.storage))
+    submitted_by(launched_by(str(spec.base.absolute()), spec.study, options.storage))
     is_stored = False
     if resume:
         with closing(Store.open(options.storage)) as store:
             is_stored = spec.study in store.study_names()
-    refuse_queued(seen_in(options.storage, spec.study))
+    refuse_queued(queued(options.storage, spec.study))
     if is_stored:
         note(f"study {spec.study} goes on as it is on record, whatever {study.name} says now")
         resume_study(spec.study, options, BudgetLimits(), base=spec.base)
@@ -129,10 +130,10 @@ def resume_study(
             raise_budget(store, name, budget)
             return
         refuse_if_held(store, name)
-        refuse_queued(seen_in(options.storage, name))
+        refuse_queued(queued(options.storage, name))
         history = store.load(name)
         study = history.study
-        submitted_by(command_of(study.base, name, options.storage))
+        submitted_by(launched_by(study.base, name, options.storage))
         _refuse_imported(study)
         changes: Mapping[str, str] = {}
         if source is not None:

@@ -103,7 +103,7 @@ class SourcePlugin:
 
 @dataclass(frozen=True)
 class CommandPlugin:
-    """A command of `hpsearch`, such as one that starts a driver elsewhere, or serves studies.
+    """A command of `hpsearch`, such as one that serves studies.
 
     Attributes:
         panel: The part of the help that lists it: Search, Results or Maintenance.
@@ -118,6 +118,27 @@ class CommandPlugin:
     function: str
     settings: Mapping[str, Any] | None = None
     epilog: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class LauncherPlugin(CommandPlugin):
+    """A command that starts the driver of a study elsewhere, such as in a job of a queue. There
+    `HPSEARCH_SUBMIT` is the command ``hpsearch NAME ...`` that continues the study.
+
+    Attributes:
+        jobs: Takes the URL of a database, which may not exist yet, and the name of a study, or None
+            for all. Returns their jobs that wait or run, drivers before nodes, as a list of
+            `hpsearch.domain.plugins.queued.QueuedJob`; an empty one at once if there is no queue.
+        cancel: Takes the same, takes the study's jobs out of the queue, and returns them.
+        again: The command of `HPSEARCH_SUBMIT`, by the folder of the study file (`str` or None),
+            the study's name and the URL; None if it was not started by this launcher.
+        inside: What runs another command in a job when it stands before it, such as ``srun``.
+    """
+
+    jobs: str
+    cancel: str
+    again: str
+    inside: str = ""
 
 
 @dataclass(frozen=True)
@@ -145,5 +166,6 @@ Offer: TypeAlias = (
     | PrunerPlugin
     | SourcePlugin
     | CommandPlugin
+    | LauncherPlugin
     | WatchPlugin
 )

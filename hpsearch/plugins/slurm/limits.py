@@ -6,10 +6,8 @@ import re
 from collections.abc import Sequence
 
 from hpsearch.errors import UserError
-from hpsearch.running.slurm.options import SbatchOption
-from hpsearch.running.slurm.programs import answer_of
-
-_FIELDS = "%P|%D|%c|%m|%l|%s"
+from hpsearch.plugins.slurm.options import SbatchOption
+from hpsearch.plugins.slurm.programs import answer_of
 
 
 def refuse_beyond(options: Sequence[SbatchOption]) -> None:
@@ -17,7 +15,7 @@ def refuse_beyond(options: Sequence[SbatchOption]) -> None:
     given = {option.name: option.value for option in options if option.value}
     wanted = given.get("partition") or os.environ.get("SBATCH_PARTITION")
     partitions: dict[str, list[list[str]]] = {}  # of each, a row for each kind of node
-    for row in answer_of("sinfo", "-h", "--all", "--exact", f"--format={_FIELDS}").split():
+    for row in answer_of("sinfo", "-h", "--all", "--exact", "--format=%P|%D|%c|%m|%l|%s").split():
         name, *values = row.split("|")
         if name.rstrip("*") in wanted.split(",") if wanted else name.endswith("*"):
             partitions.setdefault(name.rstrip("*"), []).append(values)

@@ -11,11 +11,12 @@ from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
 
+from hpsearch.domain.plugins.queued import refuse_queued
 from hpsearch.errors import HpsearchError, UserError
-from hpsearch.running.slurm.limits import refuse_beyond
-from hpsearch.running.slurm.options import SbatchOption, read_options
-from hpsearch.running.slurm.programs import Refused, answer_of, call
-from hpsearch.running.slurm.queue import cancel, jobs_in, mark_of, refuse_queued
+from hpsearch.plugins.slurm.limits import refuse_beyond
+from hpsearch.plugins.slurm.options import SbatchOption, read_options
+from hpsearch.plugins.slurm.programs import Refused, answer_of, call
+from hpsearch.plugins.slurm.queue import jobs_in, mark_of
 from trials.checkpoints.disk.whole_folders import whole_file
 
 LEAVE_S = 30
@@ -42,7 +43,6 @@ set -- "${_hps_arguments[@]}"
 unset IFS
 [[ $PATH == *"$_hps_path" ]] || export PATH=${PATH:+$PATH:}$_hps_path
 """
-_SHARED = resources.files("hpsearch.running.slurm").joinpath("job.sh")
 
 
 @dataclass(frozen=True)
@@ -114,7 +114,7 @@ def script_of(job: StudyJob) -> str:
         f"cd {shlex.quote(str(job.starts_in))} || exit 1",
         'HPSEARCH_STORAGE=$(<"$folder/storage") || exit 1 # it may have a password',
         "export HPSEARCH_STORAGE\n",
-        _SHARED.read_text("utf-8"),
+        resources.files("hpsearch.plugins.slurm").joinpath("job.sh").read_text("utf-8"),
     ]
     return "\n".join(lines)
 
@@ -126,13 +126,7 @@ def _text_of(prelude: Path) -> str:
         text = prelude.read_text("utf-8-sig")
     except (OSError, ValueError) as error:
         raise UserError(f"the prelude {prelude} cannot be read: {error}", hint) from None
-    done = subprocess.run(
-        ["bash", "-n"],  # noqa: S607  # the one on the PATH
-        input=text,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    done = subprocess.run(["bash", "-n"], input=text, capture_output=True, text=True)  # noqa: S607
     if done.stderr:
         raise UserError(f"the prelude {prelude} is not for bash: {done.stderr.strip()}", hint)
     return text
@@ -235,16 +229,14 @@ def _arrays(given: list[SbatchOption]) -> list[list[SbatchOption]]:
 
 
 def submit(calls: Calls) -> list[str]:
-    """Write the files of a study, submit its jobs, and return their ids, the driver's first.
-
-    Raises:
-        StudyHeld: A driver of the study waits or runs already.
-        UserError: A file cannot be written, or SLURM does not accept a job.
-    """
+    """Write the files of a study, submit its jobs, and return their ids, the driver's first. Raises
+    StudyHeld if a driver of the study waits or runs already, and UserError if a file cannot be
+    written or SLURM does not accept a job."""
     job = calls.job
     jobs = jobs_in(job.storage, job.study)
     refuse_queued(jobs)
-    cancel(jobs)  # nodes of a driver that has left
+    if jobs:  # nodes of a driver that has left
+        answer_of("scancel", *(each.job for each in jobs))
     _write(job)
     submitted = [sbatch(calls.of_driver())]
     try:

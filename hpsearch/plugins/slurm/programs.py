@@ -6,8 +6,7 @@ import subprocess
 
 from hpsearch.errors import HpsearchError, Unreachable, UserError
 
-PATIENCE_S = 30.0
-"""Seconds that a program may take to answer."""
+PATIENCE_S = 30.0  # that a program may take to answer
 
 _HIDES = ("SQUEUE_", "SINFO_", "SBATCH_ARRAY_INX", "SBATCH_WAIT", "SLURM_TIME_FORMAT")
 """Beginnings of environment variables that change answers, or how jobs are submitted."""
@@ -18,13 +17,8 @@ class Refused(HpsearchError):
 
 
 def call(program: str, *arguments: str) -> str:
-    """The output of a program of SLURM.
-
-    Raises:
-        Refused: It has ended with an error.
-        UserError: This machine does not have it.
-        Unreachable: It does not answer.
-    """
+    """The output of a program of SLURM. Raises Refused if it has ended with an error, UserError if
+    this machine does not have it, and Unreachable if it does not answer."""
     found = shutil.which(program)
     if found is None:
         hint = "submit on a login node of a SLURM cluster; elsewhere: hpsearch run STUDY"
@@ -37,7 +31,6 @@ def call(program: str, *arguments: str) -> str:
             capture_output=True,
             text=True,
             errors="replace",
-            check=False,
             timeout=PATIENCE_S,
         )
     except subprocess.TimeoutExpired:

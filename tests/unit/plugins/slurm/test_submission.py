@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from hpsearch.errors import StudyHeld, Unreachable, UserError
-from hpsearch.running.slurm.queue import command_of, jobs_in, mark_of
-from hpsearch.running.slurm.submission import StudyJob, calls_of
-from hpsearch.running.slurm.submission import submit as submit_calls
+from hpsearch.plugins.slurm.queue import command_of, jobs_in, mark_of
+from hpsearch.plugins.slurm.submission import StudyJob, calls_of
+from hpsearch.plugins.slurm.submission import submit as submit_calls
 
 SBATCH = """
 echo "$*" >> {folder}/calls
@@ -279,7 +279,7 @@ def test_a_job_that_only_ends_or_is_of_another_database_is_not_in_the_queue(
         ("8", "PENDING", None),
         ("9", "RUNNING", "8"),
     ]
-    assert found[0].in_words() == (
+    assert found[0].in_words == (
         "waits in the queue as job 8 (QOSMaxJobsPerUserLimit): your limit in this QOS is reached"
     )
     monkeypatch.setenv("QUEUE", "")

@@ -3,19 +3,14 @@
 import hashlib
 import os
 import re
-import shutil
-from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
 
-from hpsearch.errors import HpsearchError, StudyHeld, Unreachable
-from hpsearch.running.slurm.programs import Refused, answer_of, call
+from hpsearch.domain.plugins.queued import QueuedJob
+from hpsearch.errors import HpsearchError, Unreachable
+from hpsearch.plugins.slurm.programs import Refused, answer_of, call
 from hpsearch.store.connecting.url import file_of, parse_url
 
 _MARK = re.compile(r"hpsearch/([0-9a-f]{16})/([\w.-]+?)(?:/nodes-of-(\d+))?$")
-
-_SAYS_WHERE = ("host", "port", "service", "options")
-"""The parts of a URL's query that say which database it is."""
 
 _IN_WORDS = {
     "Assoc": "a limit of your account is reached",
@@ -34,35 +29,14 @@ _IN_WORDS = {
 """Beginnings of SLURM's reasons that are met most."""
 
 
-@dataclass(frozen=True)
-class QueuedJob:
-    """A job of a study."""
-
-    study: str
-    job: str  # its id
-    state: str  # as SLURM writes it, such as PENDING
-    reason: str  # why it waits, as SLURM writes it
-    driver: str | None = None  # for nodes: the id of the job with their driver
-
-    def in_words(self) -> str:
-        """How it stands."""
-        if not self.state.startswith(("PENDING", "REQUEUE")):
-            return f"is job {self.job} ({self.state.lower()}), whose driver has not begun yet"
-        words = [text for start, text in _IN_WORDS.items() if self.reason.startswith(start)]
-        return ": ".join([f"waits in the queue as job {self.job} ({self.reason})", *words[:1]])
-
-    def as_plain(self) -> dict[str, Any]:
-        """The job as a document."""
-        return {**asdict(self), "in_words": self.in_words()}
-
-
 def mark_of(storage: str, study: str) -> str:
     """The text by which a job's comment names its study: a digest of the database's URL, without
     user and password, and the study's name. It is the same before the study has begun."""
     url = parse_url(storage)
     file = file_of(url)
     if file is None:
-        query = [pair for pair in sorted(url.query.items()) if pair[0] in _SAYS_WHERE]
+        says_where = ("host", "port", "service", "options")
+        query = [pair for pair in sorted(url.query.items()) if pair[0] in says_where]
         place = repr((url.host, url.port or 5432, url.database, query))
     else:
         place = str(file.resolve())
@@ -84,36 +58,32 @@ def jobs_in(storage: str, study: str | None = None) -> list[QueuedJob]:
         if mark is None or not mark[0].startswith(database) or state == "COMPLETING":
             continue
         if study in (None, mark[2]) and not (job in found and state == "PENDING"):
-            found[job] = QueuedJob(mark[2], job, state, reason, mark[3])
+            words, is_ours = _in_words(job, state, reason), job == os.environ.get("SLURM_JOB_ID")
+            found[job] = QueuedJob(mark[2], job, state, reason, words, mark[3], is_ours)
     return sorted(found.values(), key=lambda each: each.driver is not None)
+
+
+def _in_words(job: str, state: str, reason: str) -> str:
+    if not state.startswith(("PENDING", "REQUEUE")):
+        return f"is job {job} ({state.lower()}), whose driver has not begun yet"
+    words = [text for start, text in _IN_WORDS.items() if reason.startswith(start)]
+    return ": ".join([f"waits in the queue as job {job} ({reason})", *words[:1]])
 
 
 def seen_in(storage: str, study: str | None = None) -> list[QueuedJob]:
     """The jobs as `jobs_in`; none where there is no SLURM, or it does not answer."""
-    if shutil.which("squeue") is None:
-        return []
     try:
         return jobs_in(storage, study)
     except HpsearchError:
         return []
 
 
-def refuse_queued(jobs: list[QueuedJob]) -> None:
-    """Refuse a driver for a study that has one in the queue, by its jobs, unless it is that one."""
-    if not jobs or jobs[0].driver is not None or jobs[0].job == os.environ.get("SLURM_JOB_ID"):
-        return
-    found = jobs[0]
-    raise StudyHeld(
-        f"study {found.study} is job {found.job} already",
-        f"it {found.in_words()} - wait for it, or save everything and take it out of the queue "
-        f"with: hpsearch stop {found.study}",
-    )
-
-
-def cancel(jobs: list[QueuedJob]) -> None:
-    """Take jobs out of the queue."""
+def cancel(storage: str, study: str) -> list[QueuedJob]:
+    """Take the jobs of a study out of the queue, and return them."""
+    jobs = seen_in(storage, study)
     if jobs:
         answer_of("scancel", *(each.job for each in jobs))
+    return jobs
 
 
 def command_of(folder: str | None, study: str, storage: str) -> str | None:

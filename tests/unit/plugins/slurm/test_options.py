@@ -3,7 +3,7 @@
 import pytest
 
 from hpsearch.errors import UserError
-from hpsearch.running.slurm.options import read_options
+from hpsearch.plugins.slurm.options import read_options
 
 
 @pytest.mark.parametrize(

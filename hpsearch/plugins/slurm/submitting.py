@@ -1,8 +1,7 @@
-"""`hpsearch submit`: a study as jobs of SLURM."""
+"""What `hpsearch submit` does: a study as jobs of SLURM."""
 
 import os
 import shlex
-from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
 
@@ -10,8 +9,8 @@ from hpsearch.cli.output import note
 from hpsearch.cli.studies.run import refuse_asked
 from hpsearch.domain.records import StudyState
 from hpsearch.errors import UserError
+from hpsearch.plugins.slurm.submission import StudyJob, calls_of, script_of, submit
 from hpsearch.running import loading
-from hpsearch.running.slurm.submission import StudyJob, calls_of, script_of, submit
 from hpsearch.running.study_run.ownership import refuse_if_held
 from hpsearch.running.study_run.workers import refuse_contradictions
 from hpsearch.running.tracking.senders import refuse_missing
@@ -24,34 +23,25 @@ from hpsearch.study_file.reading import load
 KILLED_AFTER = 2
 """A worker that has not saved after so many times `resources.stop_grace` is killed."""
 
-PRELUDE = "HPSEARCH_PRELUDE"
-"""The environment variable that names the prelude of a site, beside `~/.config/hpsearch`."""
-
 
 def submit_to_slurm(
-    path: Path,
-    options: Sequence[str],
-    for_driver: str,
-    prelude: Path | None,
-    storage: str,
-    *,
-    dry_run: bool,
+    path: Path, options: list[str], for_driver: str, prelude: Path | None, url: str, dry_run: bool
 ) -> None:
     """Submit a study to SLURM, and print the id of the job with its driver; or with `dry_run` print
     its script and the calls of sbatch. `options` are sbatch's; `for_driver` are more of them, in
     one text, for the job of a driver alone. `prelude` is run after the site's."""
-    spec, file = _checked(path, storage)
+    spec, file = _checked(path, url)
     if file is None or file.exists():
-        _refuse_held_or_ended(storage, spec)
+        _refuse_held_or_ended(url, spec)
     preludes = [*_of_the_site(), *([prelude] if prelude else [])]
     words = [str(path), *options, *(["--driver", for_driver] if for_driver else [])]
     words += ["--prelude", str(prelude.absolute())] if prelude else []
-    if storage not in (DEFAULT_STORAGE, os.environ.get("HPSEARCH_STORAGE")):
-        words += ["--storage", display(parse_url(storage))]
+    if url not in (DEFAULT_STORAGE, os.environ.get("HPSEARCH_STORAGE")):
+        words += ["--storage", display(parse_url(url))]
     study_job = StudyJob(
         spec.study,
         path.resolve(),
-        storage if file is None else f"sqlite:///{file}",
+        url if file is None else f"sqlite:///{file}",
         KILLED_AFTER * spec.resources.stop_grace_s,
         Path.cwd(),
         f"cd {shlex.quote(str(Path.cwd()))} && hpsearch submit {shlex.join(words)}",
@@ -80,7 +70,7 @@ def submit_to_slurm(
 
 def _of_the_site() -> list[Path]:
     """The prelude that is run for every study: that of the environment, or the user's own."""
-    named = os.environ.get(PRELUDE)
+    named = os.environ.get("HPSEARCH_PRELUDE")
     if named is not None:
         return [Path(named)] if named else []
     own = Path("~/.config/hpsearch/prelude.sh").expanduser()
