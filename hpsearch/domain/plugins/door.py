@@ -9,13 +9,14 @@ A plugin that cannot be imported is told of, once, and left out.
 """
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import cache
 from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any, TypeVar
 
-from hpsearch.domain.plugins.offers import Offer
+from hpsearch.domain.plugins.offers import Offer, SourcePlugin
+from trials.foreign import in_words
 
 GROUP = "hpsearch.plugins"
 OURS = "hpsearch"
@@ -34,10 +35,20 @@ def installed() -> Mapping[str, tuple[Offer, ...]]:
         try:
             offers = tuple(entry.load())
         except Exception as error:  # noqa: BLE001 - it is somebody else's code
-            log.warning("plugin %s is left out: %s: %s", entry.name, type(error).__name__, error)
+            tell_of("plugin", entry.name, error)
         else:
             found.setdefault(entry.name, offers)
     return found
+
+
+def tell_of(what: str, name: str, error: Exception) -> None:
+    """Say once that something of a plugin has raised, and is left out."""
+    _say(f"{what} {name} is left out: {in_words(error)}")
+
+
+@cache
+def _say(line: str) -> None:
+    log.warning("%s", line)
 
 
 def offers_of(kind: type[Kind]) -> dict[str, Kind]:
@@ -54,6 +65,29 @@ def named(text: str) -> Any:
     """What an offer names as ``module:name``. Raises what importing it raises."""
     module, _, name = text.partition(":")
     return getattr(import_module(module), name)
+
+
+def imported(what: str, texts: Mapping[str, str]) -> dict[str, Any]:
+    """What offers name as ``module:name``, by the names of the offers. One that cannot be imported
+    is told of and left out."""
+    found: dict[str, Any] = {}
+    for name, text in texts.items():
+        try:
+            found[name] = named(text)
+        except Exception as error:  # noqa: BLE001 - it is somebody else's code
+            tell_of(what, name, error)
+    return found
+
+
+def taking(source: str, plugins: Iterable[SourcePlugin]) -> SourcePlugin | None:
+    """The first plugin that takes a source; one that raises takes none."""
+    for plugin in plugins:
+        try:
+            if named(plugin.takes)(source):
+                return plugin
+        except Exception as error:  # noqa: BLE001 - it is somebody else's code
+            tell_of("source", plugin.name, error)
+    return None
 
 
 def packages() -> list[str]:
