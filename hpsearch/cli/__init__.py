@@ -4,8 +4,7 @@
 * `options`: options that commands share.
 * `output`: results to stdout, messages to stderr; `streams`: what both do when they cannot write.
 * `opening`: the database and the study that a command is about.
-* `commands`: the options of each; `init`, `studies`, `results`, `serving`,
-  `agents`, `db`: the rest of each command.
+* `commands`: the options of each; `init`, `studies`, `results`, `serving`, `db`: the rest of each.
 
 Every command may raise a `HpsearchError`, which says what is wrong and what to do: `main` prints it
 and makes an exit code of it. Its options are explained by their help texts.

@@ -23,6 +23,7 @@ OURS = "hpsearch"
 
 Kind = TypeVar("Kind")
 log = logging.getLogger("hpsearch")
+_told: set[tuple[str, str]] = set()
 
 
 @cache
@@ -42,13 +43,10 @@ def installed() -> Mapping[str, tuple[Offer, ...]]:
 
 
 def tell_of(what: str, name: str, error: Exception) -> None:
-    """Say once that something of a plugin has raised, and is left out."""
-    _say(f"{what} {name} is left out: {in_words(error)}")
-
-
-@cache
-def _say(line: str) -> None:
-    log.warning("%s", line)
+    """Say that something of a plugin has raised, and is left out; once, whatever else it raises."""
+    if (what, name) not in _told:
+        _told.add((what, name))
+        log.warning("%s %s is left out: %s", what, name, in_words(error))
 
 
 def offers_of(kind: type[Kind]) -> dict[str, Kind]:
