@@ -77,7 +77,7 @@ def test_without_a_plugin_the_rest_works(name, copy, tmp_path):
             del entries[GROUP][entry]
     with listed.open("w") as file:
         entries.write(file)
-    folder.rename(tmp_path / name)
+    folder.rename(tmp_path / "left out")
     (tmp_path / "study.yaml").write_text(STUDY)
     (tmp_path / "tiny.py").write_text(TASK)
     try:
@@ -85,7 +85,7 @@ def test_without_a_plugin_the_rest_works(name, copy, tmp_path):
         environment = {**os.environ, "PYTHONPATH": str(copy), "PYTHONWARNINGS": "ignore"}
         done = run_program(script, cwd=tmp_path, env=environment)
     finally:
-        (tmp_path / name).rename(folder)
+        (tmp_path / "left out").rename(folder)
         listed.write_text(before)
     assert done.returncode == 0, done.stderr
     assert "study.yaml: no mistakes found" in done.stderr
