@@ -334,8 +334,8 @@ class Agenda:
             self._begun += 1
             why = "the task's default settings" if role is Role.DEFAULT else "asked for"
             return Work(self._draw(now, role, params), DecisionKind.START, why)
-        why = f"drawn by {self._spec.search.sampler.kind}"
-        return Work(self._draw(now, Role.SEARCH, None), DecisionKind.START, why)
+        trial = self._draw(now, Role.SEARCH, None)
+        return Work(trial, DecisionKind.START, f"drawn by {self._searcher.proposals.drawn_by}")
 
     def _draw(self, now: float, role: Role, params: dict[str, Any] | None) -> Trial:
         trial = self._add(now, role)

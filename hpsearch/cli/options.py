@@ -94,7 +94,11 @@ class _OfRun:
         return self.workers is None and self.checkpoints is None and not self.enqueue
 
 
-WATCHES = offers_of(WatchPlugin)
+WATCHES = {
+    name: each
+    for name, each in offers_of(WatchPlugin).items()
+    if name.isidentifier() and not hasattr(_OfRun, name)  # a name of ours stays ours
+}
 
 
 def _of_watch(plugin: WatchPlugin) -> Any:

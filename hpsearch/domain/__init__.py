@@ -11,5 +11,6 @@ lifecycle: the states of a trial, and their moves.
 phase: the phases of a study, and their moves.
 seeds: seeds that are derived from their parts.
 numbers: numbers, durations, moments and errors as people read them.
+plugins: what plugins may offer, and the door that finds them.
 events: the events of a study, and the commands to an executor.
 """

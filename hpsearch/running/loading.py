@@ -10,6 +10,7 @@ from trials import tasks
 from trials.contract import Problem, Task, TaskError
 from trials.descriptions.builtin import describe
 from trials.descriptions.command import COMMAND
+from trials.foreign import in_words
 from trials.settings import nearest
 
 
@@ -33,7 +34,12 @@ def load(task: Mapping[str, Any], base: Path | None = None) -> Task:
         return tasks.load(task, base)
     if problems := describe(task.get("kind")).problems_with(task):
         raise TaskError(problems)
-    return tasks.load(task, base, named(library.adapt))
+    try:
+        adapt = named(library.adapt)
+    except Exception as error:
+        what = f"{library.name} does not work: {in_words(error)}"
+        raise TaskError.at("task.library", what) from error
+    return tasks.load(task, base, adapt)
 
 
 def inspect(

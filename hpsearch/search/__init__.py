@@ -2,6 +2,7 @@
 
 `searcher`        everything the brain asks; read this first
 `proposals`       draws the parameters of new trials
+`of_plugins`      a sampler or pruner of a plugin, until it raises
 `untried`         the configurations that have been tried, and those that have not
 `questions`       parameters that trials ask for, because the space does not name them
 `samplers`        our own samplers, and a study as Optuna's read it
@@ -13,6 +14,5 @@
 `ranking`         the order of configurations, and how sure it is
 `collapsed`       the end of trials that have learnt nothing while others have
 `fronts`          rungs of several objectives
-`pausing`         the cost of a pause, and whether it pays
 `time_left`       the time until a study ends
 """

@@ -3,13 +3,16 @@
 Trial n is drawn by a sampler made for it alone, with a seed that depends on the study's seed and n.
 A study that was killed and is resumed therefore proposes what it would have proposed.
 
+A sampler of a plugin that raises is left out: `random` draws in its place from then on.
+
 A configuration that the study has tried is drawn again, and after `ATTEMPTS` draws an untried one
 is taken at random. One that was asked for is never refused.
 """
 
+from collections.abc import Callable
 from functools import cached_property
 from itertools import islice
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 
 import optuna
 from optuna.distributions import BaseDistribution
@@ -25,6 +28,7 @@ from hpsearch.domain.seeds import derived_seed
 from hpsearch.errors import UserError
 from hpsearch.search.curve_model.encoding import SpaceEncoding
 from hpsearch.search.curve_model.forecast import Forecast
+from hpsearch.search.of_plugins import OfPlugin
 from hpsearch.search.ranking.in_order import InOrder
 from hpsearch.search.samplers.curve_gp import CurveGPSampler
 from hpsearch.search.samplers.design import Design
@@ -53,6 +57,9 @@ STEADY = methods.AVERAGING | {"BruteForceSampler", methods.CURVE_GP}
 FIXED_PARAMS = "fixed_params"
 """The system attribute under which Optuna keeps parameters that are given, not drawn."""
 
+RANDOM = Method(kind="random")
+Drawn = TypeVar("Drawn")
+
 
 class Proposals:
     """Draws the parameters of one study's trials, and writes them into its live history."""
@@ -64,7 +71,8 @@ class Proposals:
         self._history = history
         self._storage = storage
         self._forecast = forecast
-        self._method = spec.search.sampler
+        self._plugin = OfPlugin("sampler", spec.search.sampler, history)
+        self._method = RANDOM if self._plugin.is_left_out else spec.search.sampler
         self._class = methods.class_name(self._method)
         self._best_first: InOrder | None = None
         """For a sampler that is shown only a part of a large study."""
@@ -86,7 +94,7 @@ class Proposals:
             trial.system_attrs = {**trial.system_attrs, FIXED_PARAMS: fixed}
             self._history.touch(trial)
         for attempt in range(1 if self._class in STEADY else ATTEMPTS):
-            self._draw(trial, attempt)
+            self.by_sampler(self._draw, trial, attempt)
             if self._may_be_tried(trial.params, is_given=bool(given)):
                 return
             trial.params, trial.distributions = {}, {}
@@ -98,11 +106,29 @@ class Proposals:
         """True if all configurations of a finite space have been tried or are under way."""
         return self._untried is not None and self._untried.exhausted
 
+    @property
+    def drawn_by(self) -> str:
+        """The name of the sampler that draws."""
+        return self._method.kind
+
+    def by_sampler(self, draw: Callable[..., Drawn], *args: Any) -> Drawn:
+        """Let the sampler draw; if it is of a plugin and raises, `random`, which then is the
+        sampler."""
+        try:
+            return draw(*args)
+        except Exception as error:  # noqa: BLE001 - it may be somebody else's code
+            self._plugin.leave_out(error)
+        self._method = RANDOM
+        self._class = methods.class_name(RANDOM)
+        return draw(*args)
+
     @unheard()
     def _draw(self, trial: Trial, attempt: int) -> None:
+        trial.params, trial.distributions = {}, {}  # those of one that raised in the middle
         trial_id = id_of(trial, self._storage, self._history)
         view = self.view_for(trial, attempt)
         space.suggest(optuna.trial.Trial(view, trial_id), self._spec.space)
+        refuse_outside(trial.params, trial.distributions)
 
     def _may_be_tried(self, params: dict[str, Any], *, is_given: bool) -> bool:
         if space.broken(self._spec.requires, params) is not None:
@@ -204,6 +230,12 @@ class Proposals:
         seed = derived_seed(self._spec.seed, "sampler")
         believed = space.priors(self._spec.space)
         return CurveGPSampler(self._forecast, self._history, seed, believed, self._untried)
+
+
+def refuse_outside(params: dict[str, Any], distributions: dict[str, BaseDistribution]) -> None:
+    """Raise ValueError if values do not lie in their distributions."""
+    as_optuna = {name: in_optuna(value) for name, value in params.items()}
+    optuna.trial.create_trial(value=0.0, params=as_optuna, distributions=distributions)
 
 
 def _tpe_place(trial: Trial, sign: float) -> tuple[float, ...] | None:

@@ -79,6 +79,9 @@ class Questions:
             raise Unanswerable(f"{what}; ask for a value in there")
         if wanted.single():
             return _first_value(wanted)
+        return self._proposals.by_sampler(self._by_sampler, trial, name, wanted)
+
+    def _by_sampler(self, trial: Trial, name: str, wanted: BaseDistribution) -> Any:
         view = self._proposals.view_for_question(trial, name)
         if view is None:
             what = f"the objective asks for {name!r}, which the space does not name"
@@ -87,7 +90,10 @@ class Questions:
         if name in together and _has(wanted, together[name]):
             return together[name]
         frozen = self._storage.get_trial(self._id_of(trial))
-        return view.sampler.sample_independent(view, frozen, name, wanted)
+        value = view.sampler.sample_independent(view, frozen, name, wanted)
+        if not _has(wanted, value):
+            raise ValueError(f"its sampler draws {value!r} from {wanted}")
+        return value
 
     def _drawn_together(self, trial: Trial, view: optuna.Study) -> Mapping[str, Any]:
         known = trial.system_attrs.get(DRAWN_TOGETHER)

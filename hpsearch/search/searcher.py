@@ -10,7 +10,7 @@ import bisect
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any
 
 import optuna
 from optuna.pruners import BasePruner, NopPruner
@@ -25,6 +25,7 @@ from hpsearch.search.collapsed import collapse
 from hpsearch.search.curve_model.forecast import Outlook
 from hpsearch.search.ends import ChancesByEnds
 from hpsearch.search.fronts import FrontRung
+from hpsearch.search.of_plugins import OfPlugin
 from hpsearch.search.pausing import Pausing
 from hpsearch.search.proposals import LOSSES, Proposals, forecast_of
 from hpsearch.search.questions import Questions
@@ -75,6 +76,7 @@ class Searcher:
         trials = history.trials
         expected = [each for each in trials if not self._is_large or _awaits_expectation(each)]
         self._due = {trial.number for trial in expected}  # trials whose expectation is to be found
+        self._plugin = OfPlugin("pruner", spec.search.pruner, history)
         self._pruner: BasePruner = NopPruner()
         self._rungs: Rungs | None = None
         wanted = spec.search.pruner.arguments.get("pause", "auto")
@@ -106,7 +108,11 @@ class Searcher:
         levels, scale = self._report_levels, self._history.study.step_scale
         steps = round(levels[0] * scale), round(levels[-1] * scale)
         method = methods.with_known_steps(self._spec.search.pruner, *steps)
-        return cast(BasePruner, methods.pruner(method))
+        try:
+            return NopPruner() if self._plugin.is_left_out else methods.pruner(method)
+        except Exception as error:  # noqa: BLE001 - it may be somebody else's code
+            self._plugin.leave_out(error)
+            return NopPruner()
 
     # -------------------------------------------------------------------------------------- judging
 
@@ -166,7 +172,13 @@ class Searcher:
         kind = self._spec.search.pruner.kind
         trial_id = id_of(trial, self._storage, self._history)
         frozen = self._storage.get_trial(trial_id)
-        if pruner.prune(self.searched(), frozen):
+        try:
+            prunes = pruner.prune(self.searched(), frozen)
+        except Exception as error:  # noqa: BLE001 - it may be somebody else's code
+            self._plugin.leave_out(error)
+            self._pruner = NopPruner()
+            return Judgement(Verdict.CONTINUE, f"{kind} is left out")
+        if prunes:
             return Judgement(Verdict.STOP, f"{kind} stops it at {resource:g}")
         return Judgement(Verdict.CONTINUE, f"{kind} lets it continue")
 

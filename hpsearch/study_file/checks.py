@@ -10,6 +10,8 @@ from dataclasses import dataclass, field
 from graphlib import CycleError, TopologicalSorter
 from typing import Any
 
+from hpsearch.domain.plugins.door import offers_of
+from hpsearch.domain.plugins.offers import SamplerPlugin
 from hpsearch.study_file import space as spaces
 from hpsearch.study_file.expressions.meaning import Expression, Values, error_text
 from hpsearch.study_file.expressions.parsing import ExpressionError
@@ -390,9 +392,11 @@ def _warm_start_problems(draft: Draft, search: Search) -> Iterator[Problem]:
 
 def _several_problems(search: Search) -> Iterator[Problem]:
     sampler, pruner = search.sampler, search.pruner
-    if class_name(sampler) not in MULTI_OBJECTIVE:
-        able = [name for name, long in SAMPLERS.items() if long in MULTI_OBJECTIVE]
-        what = f"{sampler.kind} supports only one objective; use one of {', '.join(able)}"
+    able = {name: long in MULTI_OBJECTIVE for name, long in SAMPLERS.items()}
+    able |= {name: each.several for name, each in offers_of(SamplerPlugin).items()}
+    if not {CURVE_GP: False, **able}.get(sampler.kind, True):
+        others = ", ".join(name for name, takes_several in able.items() if takes_several)
+        what = f"{sampler.kind} supports only one objective; use one of {others}"
         yield Problem("search.sampler", what)
     if pruner.kind not in (PROMOTION, "none"):
         what = f"{pruner.kind} supports only one objective; use none or promotion"

@@ -1,7 +1,8 @@
 """The samplers and pruners that a study file can name, and the arguments of each.
 
 The arguments of each are a model, made from the signature of its class in Optuna, or
-`PromotionArguments`. Optuna is imported only when a study file is checked or run.
+`PromotionArguments`; one that a plugin offers checks its own. Optuna is imported only when a study
+file is checked or run.
 """
 
 import importlib.util
@@ -15,8 +16,12 @@ from typing import Annotated, Any, Literal, TypeAlias, Union
 from pydantic import AfterValidator, BeforeValidator, Field, ValidationInfo, create_model
 from pydantic_core import PydanticCustomError
 
+from hpsearch.domain.plugins.door import named, offers_of
+from hpsearch.domain.plugins.offers import PrunerPlugin, SamplerPlugin
+from hpsearch.errors import UserError
 from hpsearch.study_file.types import EXACT, WIDEST, Positive
 from hpsearch.study_file.validation import Model, refusal, shown, worded
+from trials.foreign import in_words, line_of
 from trials.settings import nearest
 
 CURVE_GP = "curve_gp"
@@ -138,16 +143,48 @@ def split_method(value: Any) -> Any:
 
 
 def sampler(method: Method, seed: int | None) -> Any:
-    """The Optuna sampler that a study file names."""
+    """The Optuna sampler that a study file names. One of a plugin may raise anything."""
     import optuna.samplers
 
+    if is_of_plugin(method):
+        made = _offered(SamplerPlugin, method)(seed, **method.arguments)
+        return _of_type(made, optuna.samplers.BaseSampler)
     sampler_class = getattr(optuna.samplers, SAMPLERS[method.kind])
     is_seeded = "seed" in _parameters_of(sampler_class)
     return _built(sampler_class, {**method.arguments, **({"seed": seed} if is_seeded else {})})
 
 
+def is_of_plugin(method: Method) -> bool:
+    """True if neither we nor Optuna bring a sampler or pruner, or the one that it wraps."""
+    wrapped = method.arguments.get("wrapped_pruner")
+    if wrapped is not None and method.kind in PRUNERS:
+        return is_of_plugin(Method.model_validate(split_method(wrapped)))
+    return method.kind not in {CURVE_GP, PROMOTION, *SAMPLERS, *PRUNERS}
+
+
+def refuse_missing(sampler: Method, pruner: Method) -> None:
+    """Raise UserError if a plugin that offers one of them is not installed."""
+    known = {*offers_of(SamplerPlugin), *offers_of(PrunerPlugin)}
+    for method in (sampler, pruner):
+        if is_of_plugin(method) and method.kind not in {*PRUNERS, *known}:
+            what = f"search: {method.kind} is offered by no plugin that is installed"
+            raise UserError(what, "install its package again, and see hpsearch --version")
+
+
+def _offered(kind: type[SamplerPlugin] | type[PrunerPlugin], method: Method) -> Any:
+    plugin = offers_of(kind).get(method.kind)
+    assert plugin is not None, "one that is not installed is refused"
+    return named(plugin.build)
+
+
+def _of_type(made: Any, wanted: type) -> Any:
+    if not isinstance(made, wanted):
+        raise TypeError(f"its plugin gives {type(made).__name__}, not {wanted.__name__}")
+    return made
+
+
 def class_name(method: Method) -> str:
-    """The class of the sampler that a study file names; `curve_gp` for our own."""
+    """The class of the sampler that a study file names; of our own and of plugins the name."""
     return SAMPLERS.get(method.kind, method.kind)
 
 
@@ -173,10 +210,14 @@ def with_known_steps(method: Method, first: int, last: int) -> Method:
 
 
 def pruner(method: Method) -> Any:
-    """The Optuna pruner that a study file names; not `promotion`, which needs the rungs."""
+    """The Optuna pruner that a study file names; not `promotion`, which needs the rungs. One of a
+    plugin may raise anything."""
     import optuna.pruners
 
     arguments = dict(method.arguments)
+    if method.kind not in PRUNERS:
+        made = _offered(PrunerPlugin, method)(**arguments)
+        return _of_type(made, optuna.pruners.BasePruner)
     wrapped = arguments.get("wrapped_pruner")
     if wrapped is not None:
         arguments["wrapped_pruner"] = pruner(Method.model_validate(split_method(wrapped)))
@@ -196,14 +237,17 @@ def _checked_sampler(method: Method, info: ValidationInfo) -> Method:
     if method.kind == CURVE_GP:
         Model.model_validate(method.arguments)
         return method
-    if method.kind not in SAMPLERS:
-        raise _unknown("a sampler", method.kind, [CURVE_GP, *SAMPLERS])
-    package = _PACKAGES.get(SAMPLERS[method.kind])
+    known = [CURVE_GP, *SAMPLERS, *offers_of(SamplerPlugin)]
+    if method.kind not in known:
+        raise _unknown("a sampler", method.kind, known)
+    package = _PACKAGES.get(SAMPLERS.get(method.kind, ""))
     if package is not None and importlib.util.find_spec(package) is None:
         raise refusal(f"{method.kind} needs the package {package}; pip install {package}")
     if "seed" in method.arguments:
         what = "the seed is derived from the study's seed"
         raise refusal(f"{what}; set seed at the top of the file instead")
+    if method.kind not in SAMPLERS:
+        return _accepted(method, lambda: sampler(method, seed=0))
     sampler_class = getattr(optuna.samplers, SAMPLERS[method.kind])
     return _checked(method, sampler_class, lambda: sampler(method, seed=0))
 
@@ -218,8 +262,11 @@ def _pruner_that_optuna_takes(method: Method) -> Method:
     if method.kind == PROMOTION:
         PromotionArguments.model_validate(method.arguments)
         return method
+    known = [PROMOTION, *PRUNERS, *offers_of(PrunerPlugin)]
+    if method.kind not in known:
+        raise _unknown("a pruner", method.kind, known)
     if method.kind not in PRUNERS:
-        raise _unknown("a pruner", method.kind, [PROMOTION, *PRUNERS])
+        return _accepted(method, lambda: pruner(method))
     pruner_class = getattr(optuna.pruners, PRUNERS[method.kind])
     return _checked(method, pruner_class, lambda: pruner(method))
 
@@ -231,6 +278,17 @@ def _checked(method: Method, method_class: type, build: Callable[[], Any]) -> Me
         build()
     except (ValueError, TypeError) as error:
         raise refusal(f"Optuna refuses it: {error}") from None
+    return method
+
+
+def _accepted(method: Method, build: Callable[[], Any]) -> Method:
+    """The method, if the plugin that offers it takes the arguments."""
+    try:
+        build()
+    except (ValueError, TypeError) as error:
+        raise refusal(f"{method.kind} refuses it: {line_of(error)}") from None
+    except Exception as error:  # noqa: BLE001 - it is somebody else's code
+        raise refusal(f"{method.kind} does not work: {in_words(error)}") from None
     return method
 
 
@@ -254,12 +312,17 @@ def _written(*kinds: str) -> Any:
 
 Sampler: TypeAlias = Annotated[
     Method,
-    BeforeValidator(split_method, json_schema_input_type=_written(CURVE_GP, *SAMPLERS)),
+    BeforeValidator(
+        split_method,
+        json_schema_input_type=_written(CURVE_GP, *SAMPLERS, *offers_of(SamplerPlugin)),
+    ),
     AfterValidator(_checked_sampler),
 ]
 Pruner: TypeAlias = Annotated[
     Method,
-    BeforeValidator(split_method, json_schema_input_type=_written(PROMOTION, *PRUNERS)),
+    BeforeValidator(
+        split_method, json_schema_input_type=_written(PROMOTION, *PRUNERS, *offers_of(PrunerPlugin))
+    ),
     AfterValidator(_checked_pruner),
 ]
 

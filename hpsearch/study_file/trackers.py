@@ -5,12 +5,14 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, Field, create_model
 
-from hpsearch.domain.plugins.door import named, offers_of
+from hpsearch.domain.plugins.door import imported, offers_of
 from hpsearch.domain.plugins.offers import TrackerPlugin
 from hpsearch.study_file.validation import Mistake, Model, refusal, shown
 from trials.settings import nearest
 
-TRACKERS: Mapping[str, TrackerPlugin] = offers_of(TrackerPlugin)
+_offered = offers_of(TrackerPlugin)
+_OPTIONS = imported("tracker", {name: each.options for name, each in _offered.items()})
+TRACKERS: Mapping[str, TrackerPlugin] = {name: _offered[name] for name in _OPTIONS}
 """All trackers, by name."""
 
 
@@ -46,7 +48,7 @@ else:
         __doc__=_Named.__doc__,
         **{
             name: (options | None, Field(None, description=options.__doc__))
-            for name, options in ((name, named(each.options)) for name, each in TRACKERS.items())
+            for name, options in _OPTIONS.items()
         },
     )
 

@@ -18,6 +18,7 @@ import typer
 from typer import Option
 
 import hpsearch
+from hpsearch.domain.plugins.door import packages
 
 app = typer.Typer(
     help=hpsearch.__doc__,
@@ -31,16 +32,19 @@ db = typer.Typer(help="Upgrade and check the database.", no_args_is_help=True)
 SEARCH, RESULTS, MAINTENANCE = "Search", "Results", "Maintenance"
 
 
+VERSION = "Print the version, and the plugins that other packages brought."
+
+
 def _print_version(asked: bool) -> None:
     if asked:
-        typer.echo(f"hpsearch {version('hpsearch')}")
+        typer.echo("\n".join([f"hpsearch {version('hpsearch')}", *packages()]))
         raise typer.Exit
 
 
 @app.callback()
 def _program(
     _: Annotated[
-        bool, Option("--version", callback=_print_version, is_eager=True, help="Print the version.")
+        bool, Option("--version", callback=_print_version, is_eager=True, help=VERSION)
     ] = False,
 ) -> None:
     pass

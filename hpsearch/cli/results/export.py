@@ -14,7 +14,7 @@ from hpsearch.cli.opening import chosen_study, reading
 from hpsearch.cli.options import StudyExport
 from hpsearch.cli.output import What, log_as_notes, note, refuse_taken, whole_file
 from hpsearch.domain.numbers import count, size
-from hpsearch.domain.plugins.door import named, offers_of
+from hpsearch.domain.plugins.door import named, offers_of, taking
 from hpsearch.domain.plugins.offers import SourcePlugin
 from hpsearch.errors import Interrupted, Unreachable, UserError
 from hpsearch.store.store import Store
@@ -69,8 +69,7 @@ def _export_file(to: Path, wanted: StudyExport) -> None:
 def _place_of(to: str) -> SourcePlugin | None:
     """The plugin that copies studies to a place, by its own name or by what it takes."""
     able = {name: each for name, each in offers_of(SourcePlugin).items() if each.copy}
-    taking = (each for each in able.values() if named(each.takes)(to))
-    return able.get(to) or next(taking, None)
+    return able.get(to) or taking(to, able.values())
 
 
 def _copy(place: SourcePlugin, to: str, wanted: StudyExport) -> None:

@@ -19,6 +19,7 @@ from sqlalchemy import URL
 from hpsearch.cli.output import note, show, terminal_width
 from hpsearch.domain.facts import EarlierStudy
 from hpsearch.domain.numbers import duration
+from hpsearch.domain.plugins.door import packages
 from hpsearch.errors import StoreUnusable, StudyNotFound, UserError
 from hpsearch.running import loading
 from hpsearch.running.checkpoint_folders import checkpoint_root
@@ -53,6 +54,8 @@ def check_study(study: Path, storage: str, address: str | None) -> None:
     note(f"{study.name}: no mistakes found")
     for line in (*remarks, *advice(spec)):
         note(f"{study.name}: {line}")
+    if others := packages():
+        note(f"plugins of other packages: {', '.join(others)}")
     folder = checkpoint_root(spec, None)
     exists = _check_storage(storage, spec)
     if address is not None:

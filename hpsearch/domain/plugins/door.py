@@ -9,19 +9,21 @@ A plugin that cannot be imported is told of, once, and left out.
 """
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import cache
 from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any, TypeVar
 
-from hpsearch.domain.plugins.offers import Offer
+from hpsearch.domain.plugins.offers import Offer, SourcePlugin
+from trials.foreign import in_words
 
 GROUP = "hpsearch.plugins"
 OURS = "hpsearch"
 
 Kind = TypeVar("Kind")
 log = logging.getLogger("hpsearch")
+_told: set[tuple[str, str]] = set()
 
 
 @cache
@@ -34,10 +36,17 @@ def installed() -> Mapping[str, tuple[Offer, ...]]:
         try:
             offers = tuple(entry.load())
         except Exception as error:  # noqa: BLE001 - it is somebody else's code
-            log.warning("plugin %s is left out: %s: %s", entry.name, type(error).__name__, error)
+            tell_of("plugin", entry.name, error)
         else:
             found.setdefault(entry.name, offers)
     return found
+
+
+def tell_of(what: str, name: str, error: Exception) -> None:
+    """Say that something of a plugin has raised, and is left out; once, whatever else it raises."""
+    if (what, name) not in _told:
+        _told.add((what, name))
+        log.warning("%s %s is left out: %s", what, name, in_words(error))
 
 
 def offers_of(kind: type[Kind]) -> dict[str, Kind]:
@@ -54,6 +63,29 @@ def named(text: str) -> Any:
     """What an offer names as ``module:name``. Raises what importing it raises."""
     module, _, name = text.partition(":")
     return getattr(import_module(module), name)
+
+
+def imported(what: str, texts: Mapping[str, str]) -> dict[str, Any]:
+    """What offers name as ``module:name``, by the names of the offers. One that cannot be imported
+    is told of and left out."""
+    found: dict[str, Any] = {}
+    for name, text in texts.items():
+        try:
+            found[name] = named(text)
+        except Exception as error:  # noqa: BLE001 - it is somebody else's code
+            tell_of(what, name, error)
+    return found
+
+
+def taking(source: str, plugins: Iterable[SourcePlugin]) -> SourcePlugin | None:
+    """The first plugin that takes a source; one that raises takes none."""
+    for plugin in plugins:
+        try:
+            if named(plugin.takes)(source):
+                return plugin
+        except Exception as error:  # noqa: BLE001 - it is somebody else's code
+            tell_of("source", plugin.name, error)
+    return None
 
 
 def packages() -> list[str]:

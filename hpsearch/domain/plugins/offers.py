@@ -57,11 +57,14 @@ class SamplerPlugin:
 
     Attributes:
         build: Takes a seed (`int`) and the arguments by name, and returns a sampler of Optuna's
-            (`optuna.samplers.BaseSampler`). Raises ValueError or TypeError for wrong arguments.
+            (`optuna.samplers.BaseSampler`), one for each trial. Raises ValueError or TypeError for
+            wrong arguments.
+        several: It takes several objectives.
     """
 
     name: str
     build: str
+    several: bool = False
 
 
 @dataclass(frozen=True)
@@ -150,7 +153,7 @@ class WatchPlugin:
         metavar: The text in short, such as PORT.
         help: What the option is for.
         watch: Takes the name of a study and the text, and returns a context manager around its run,
-            of a `hpsearch.running.watching.Watch`. It may raise `hpsearch.errors.UserError`.
+            of a `hpsearch.running.study_run.watching.Watch`. May raise `hpsearch.errors.UserError`.
     """
 
     name: str

@@ -2,4 +2,5 @@
 
 - `study`: writes it, with its environment, and reads a study's file out of the database
 - `warm_start`: the evidence of earlier studies
+- `sources`: past runs and study files, from what plugins read; `past_runs`: runs on their way here
 """

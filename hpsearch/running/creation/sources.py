@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from hpsearch.domain.plugins.door import named, offers_of
+from hpsearch.domain.plugins.door import named, offers_of, taking
 from hpsearch.domain.plugins.offers import SourcePlugin
 from hpsearch.errors import SpecError, UserError
 from hpsearch.running.creation.past_runs import Mapped, PastRuns, Problems, settle
@@ -14,9 +14,9 @@ def source_of(source: str, use: str) -> SourcePlugin:
     """The plugin that a source belongs to, which can do something with it: `runs`, `draft` or
     `copy`. Raises UserError if there is none."""
     able = [each for each in offers_of(SourcePlugin).values() if getattr(each, use)]
-    for plugin in able:
-        if named(plugin.takes)(source):
-            return plugin
+    plugin = taking(source, able)
+    if plugin is not None:
+        return plugin
     if Path(source).suffix.lower() in (".db", ".sqlite", ".sqlite3"):
         raise UserError(f"{source} is a database", f"name it by its URL: sqlite:///{source}")
     known = " or ".join(each.what for each in able)

@@ -5,13 +5,15 @@ from hpsearch.brain.study import Study
 from hpsearch.domain.history import History
 from hpsearch.search.searcher import Searcher
 from hpsearch.store.optuna_storage.view import HistoryStorage
-from hpsearch.study_file import space
+from hpsearch.study_file import methods, space
 from hpsearch.study_file.models import StudySpec
 from trials.descriptions.builtin import describe
 
 
 def build_study(history: History, spec: StudySpec) -> Study:
-    """The brain of a study over its history, with Optuna reading that same history."""
+    """The brain of a study over its history, with Optuna reading that same history. Raises
+    UserError if a plugin that offers its sampler or pruner is not installed any more."""
+    methods.refuse_missing(spec.search.sampler, spec.search.pruner)
     reopen(history)
     storage = HistoryStorage(history)
     known = describe(spec.task["kind"]).settings

@@ -1,17 +1,17 @@
 """Watches of a study that plugins offer. One that raises is told of, once, and left out."""
 
-import logging
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, contextmanager
+from functools import partial
+from typing import Any
 
 from hpsearch.brain.study import Study
 from hpsearch.domain.history import Changes
-from hpsearch.domain.plugins.door import named, offers_of
+from hpsearch.domain.plugins.door import named, offers_of, tell_of
 from hpsearch.domain.plugins.offers import WatchPlugin
 from hpsearch.domain.records import StudyRecord
+from hpsearch.errors import UserError
 from hpsearch.running.driver.loop import Driver
-
-log = logging.getLogger("hpsearch")
 
 
 class Watch:
@@ -51,7 +51,7 @@ class Watches(Watch):
                 call(one)
             except Exception as error:  # noqa: BLE001 - it is somebody else's code
                 del self._watches[name]
-                log.warning("--%s is left out: %s: %s", name, type(error).__name__, error)
+                tell_of("watch", f"--{name}", error)
 
 
 Prepared = Mapping[str, AbstractContextManager[Watch]]
@@ -59,12 +59,36 @@ Prepared = Mapping[str, AbstractContextManager[Watch]]
 
 def prepared(study: str, given: Mapping[str, str]) -> Prepared:
     """The watches of a study, by the texts of their options. Raises UserError if one is wrong."""
-    plugins = offers_of(WatchPlugin)
-    return {name: named(plugins[name].watch)(study, text) for name, text in given.items()}
+    plugins, found = offers_of(WatchPlugin), {}
+    for name, text in given.items():
+        with _left_out(name):
+            found[name] = named(plugins[name].watch)(study, text)
+    return found
 
 
 @contextmanager
 def watching(watches: Prepared) -> Iterator[Watches]:
     """Watch a study while the block lasts. Raises UserError if a watch cannot begin."""
-    with ExitStack() as while_watched:
-        yield Watches({name: while_watched.enter_context(one) for name, one in watches.items()})
+    begun = {}
+    with ExitStack() as at_the_end:
+        for name, one in watches.items():
+            with _left_out(name):
+                begun[name] = one.__enter__()
+                at_the_end.push(partial(_leave, name, one))
+        yield Watches(begun)
+
+
+def _leave(name: str, one: AbstractContextManager[Watch], *raised: Any) -> None:
+    with _left_out(name):
+        one.__exit__(*raised)
+
+
+@contextmanager
+def _left_out(name: str) -> Iterator[None]:
+    """Leave a watch out whose code raises anything but a UserError."""
+    try:
+        yield
+    except UserError:
+        raise
+    except Exception as error:  # noqa: BLE001 - it is somebody else's code
+        tell_of("watch", f"--{name}", error)

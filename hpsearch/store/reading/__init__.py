@@ -1,6 +1,7 @@
 """Questions to the database.
 
-- `queries`: studies and trials; `best`: objectives, and the best trials; `frames`: for pandas
+- `queries`: studies and trials; `best`: objectives, and the best trials
+- `frames`: tables for pandas; `files`: as CSV and Parquet
 - `attempts`: where and how trials were trained, their logs, and the time for which slots waited
 - `conditions`: `--where` and `--sort` as SQL; `names`: the names that they may hold
 - `standing`: studies as `ls` and `status` show them; `history_frames`: all of a study for its

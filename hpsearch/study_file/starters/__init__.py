@@ -4,4 +4,5 @@
 - `data`: the parts of a starter that follow from training data
 - `command_lines`: a starter of a command line whose numbers are searched
 - `shell_loops`: the command line and the grids of a shell's loops
+- `draft`: a study file in the making, from the search of another program
 """
