@@ -5,5 +5,5 @@ point `hpsearch.plugins` (`hpsearch.domain.plugins`).
 
 - trackers: `mlflow`, `tensorboard`, `wandb`
 - libraries, and places that studies come from and go to: `optuna`, `ray_tune`, `tables`
-- commands and watches: `mcp`, `notify`, `prometheus`
+- commands and watches: `mcp`, `notify`, `prometheus`, `slurm`
 """

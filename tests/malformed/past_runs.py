@@ -58,8 +58,8 @@ CASES = [
     Case("YAML of another kind", written("a.yaml", "a: 1\n"), "a.yaml has no parameters", "name a sweep of W&B", ("init", "--from", "a.yaml", "made.yaml")),
     Case("a study file already", nothing, "study.yaml is a study file already", "hpsearch check", ("init", "--from", "study.yaml", "made.yaml")),
     Case("broken YAML", written("a.yaml", "a: {\n"), "a.yaml:", "problem found", ("init", "--from", "a.yaml", "made.yaml")),
-    Case("a sweep of nothing", written("a.yaml", f"{SWEEP}parameters: {{}}\n"), "nothing that a study could search in a.yaml", "a.yaml", ("init", "--from", "a.yaml", "made.yaml")),
-    Case("a sweep of odd things", written("a.yaml", "parameters: {x: {distribution: odd}, y: 3}\n"), "a.yaml:1: x has the distribution 'odd'; use categorical", "y must be a mapping", ("init", "--from", "a.yaml", "made.yaml")),
+    Case("a sweep of nothing", written("a.yaml", f"{SWEEP}parameters: {{}}\n"), "a.yaml:3: parameters: ", "must be a mapping of names", ("init", "--from", "a.yaml", "made.yaml")),
+    Case("a sweep of odd things", written("a.yaml", "parameters: {x: {distribution: odd}, y: 3}\n"), "a.yaml:1: parameters.x: has the distribution 'odd'", "parameters.y: must be a mapping", ("init", "--from", "a.yaml", "made.yaml")),
     Case("a study file that is there", written("sweep.yaml", f"{SWEEP}parameters: {{x: {{values: [1, 2]}}}}\n"), "study.yaml already exists", "--force", ("init", "--from", "sweep.yaml"))
 ]
 # fmt: on
