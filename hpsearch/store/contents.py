@@ -100,8 +100,8 @@ _WRITTEN = (Trial, Attempt, ReportRecord, Decision, Environment)
 
 
 def inserts(dialect: sa.Dialect) -> Mapping[sa.Table, sa.Insert]:
-    """By table, the statement that writes records in the dialect of a database; trials, attempts and
-    reports replace a row with the same key."""
+    """By table, the statement that writes its records in the dialect of a database; those of
+    trials, attempts and reports replace a row with the same key."""
     # Named, because importing the dialect of another database takes long.
     insert_into = importlib.import_module(f"sqlalchemy.dialects.{dialect.name}").insert
     found: dict[sa.Table, sa.Insert] = {}
