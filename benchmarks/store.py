@@ -169,7 +169,7 @@ def _copy(connection: Connection, study_id: int, number: int) -> None:
     values = {"name": literal(name), "uid": literal(f"copy-{number}"), "spec": spec}
     _insert_copy(connection, studies, studies.c.id == study_id, values, leave_out="id")
     copied = connection.scalar(select(func.max(studies.c.id)))
-    for table in (schema.trials, schema.tallies, schema.attempts, schema.reports):
+    for table in (schema.trials, schema.attempts, schema.reports):
         _insert_copy(connection, table, table.c.study_id == study_id, {"study_id": literal(copied)})
 
 

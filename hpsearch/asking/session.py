@@ -59,7 +59,7 @@ class AskingSession:
         """The study's time at the last transaction, and the time by `time.monotonic` then."""
         self._process = os.getpid()
         self._lock = threading.RLock()
-        self._writers = contents.writers(store.dialect)
+        self._inserts = contents.inserts(store.dialect)
         self._begin_again(record)
 
     def _begin_again(self, record: StudyRecord) -> None:
@@ -198,7 +198,7 @@ class AskingSession:
         if transaction.active_s is not None:
             history.study.active_seconds = transaction.active_s
         changes.study = history.study
-        contents.write(connection, self._writers, study_id, changes, revision)
+        contents.write(connection, self._inserts, study_id, changes, revision)
         heartbeats.end(connection, study_id, before - running)
         for key in running - before:
             heartbeats.begin(connection, study_id, key, self.owner, self.ttl_s)

@@ -49,7 +49,8 @@ study's requirements."""
 
 MOST_SHOWN, BEST_SHOWN = 1_000, 64
 """TPE is shown so many trials of a larger study, the best ones and the latest: it models at most
-the best 25 as good, and gives the others the less weight the older they are."""
+the best 25 as good, and gives the others the less weight the older they are. A proposal takes half
+the time with 2,000 trials, and a ninth with 20,000."""
 
 STEADY = methods.AVERAGING | {"BruteForceSampler", methods.CURVE_GP}
 """Samplers that see to that by themselves, or that would draw the same again."""

@@ -4,8 +4,7 @@ store: whole studies, transactions and leases.
 schema: the tables, made from the records; `version` brings older databases to them.
 owners: who drives a study, by process and host; `heartbeats`, who asks for its trials.
 connecting: connections to a database, by its URL.
-contents: a study read into a history, and its changes written by `prepared` statements.
-tallies: trials by state and role, with what they took.
+contents: a study read into a history, and its changes written.
 cells: the types of columns, which check what they read; `codec`, values as JSON.
 study_texts: the text of a study file, as far as it can be read.
 reading: questions about studies and trials (`queries`, `standing`, `frames`).

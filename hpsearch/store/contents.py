@@ -9,7 +9,7 @@ import importlib
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from functools import cache
 from itertools import groupby
 from operator import attrgetter
@@ -32,8 +32,7 @@ from hpsearch.domain.records import (
 )
 from hpsearch.errors import Damaged, StudyNotFound
 from hpsearch.search.ranking.selection import counts, standing
-from hpsearch.store import leases, schema, tallies
-from hpsearch.store.prepared import Prepared
+from hpsearch.store import leases, schema
 from hpsearch.store.schema import (
     REQUEST,
     STUDY,
@@ -100,44 +99,23 @@ _WRITTEN = (Trial, Attempt, ReportRecord, Decision, Environment)
 """What a commit adds, parents before children."""
 
 
-def _standing(trial: Trial) -> float | None:
-    return standing(trial) if counts(trial) else None
-
-
-_COMPUTED: Mapping[sa.Table, Mapping[str, Callable[[Any], Any]]] = {
-    trials: {"violation": attrgetter("violation"), "standing": _standing}
-}
-"""The columns that trials are ranked by, which the database keeps beside them."""
-
-
-@dataclass(frozen=True)
-class Writers:
-    """What writes records into a database."""
-
-    records: Mapping[sa.Table, Prepared]  # by table, the statement that writes its records
-    tally: Any  # the statement that adds to tallies
-
-
-def writers(dialect: sa.Dialect) -> Writers:
-    """The statements that write records in the dialect of a database; trials, attempts and reports
-    replace a row with the same key."""
+def inserts(dialect: sa.Dialect) -> Mapping[sa.Table, sa.Insert]:
+    """By table, the statement that writes its records in the dialect of a database; those of
+    trials, attempts and reports replace a row with the same key."""
     # Named, because importing the dialect of another database takes long.
     insert_into = importlib.import_module(f"sqlalchemy.dialects.{dialect.name}").insert
-    found = {}
+    found: dict[sa.Table, sa.Insert] = {}
     for record in _WRITTEN:
         table = TABLES[record]
-        statement: sa.Insert = sa.insert(table)
-        if table in (trials, attempts, reports):
-            upsert = insert_into(table)
-            given = upsert.excluded
-            keys = [column.name for column in table.primary_key]
-            names = [column.name for column in table.c]
-            others = {name: given[name] for name in names if name not in keys}
-            statement = upsert.on_conflict_do_update(index_elements=keys, set_=others)
-        more = ["study_id", "revision"] if table is trials else ["study_id"]
-        computed = _COMPUTED.get(table, {})
-        found[table] = Prepared(statement, column_names(record), more, computed, dialect)
-    return Writers(found, tallies.upsert(insert_into))
+        if table not in (trials, attempts, reports):
+            found[table] = sa.insert(table)
+            continue
+        upsert = insert_into(table)
+        given = upsert.excluded
+        keys = [column.name for column in table.primary_key]
+        others = {column.name: given[column.name] for column in table.c if column.name not in keys}
+        found[table] = upsert.on_conflict_do_update(index_elements=keys, set_=others)
+    return found
 
 
 def values_of(record: Any, **more: Any) -> dict[str, Any]:
@@ -244,18 +222,31 @@ def _streamed(
 
 
 def write(
-    connection: sa.Connection, writers: Writers, study_id: int, changes: Changes, revision: int
+    connection: sa.Connection,
+    statements: Mapping[sa.Table, sa.Insert],
+    study_id: int,
+    changes: Changes,
+    revision: int,
 ) -> None:
     """Write the rows of a commit, each table's in one batch."""
     if changes.study is not None:
         connection.execute(_SET_STUDY, {**new_values(changes.study), "of_study": study_id})
-    tallies.tally(connection, writers.tally, study_id, changes.trials)
-    beside = {"study_id": study_id, "revision": revision}
-    for table, writer in writers.records.items():
-        writer.write(connection, getattr(changes, table.name), beside)
+    for table, statement in statements.items():
+        written = getattr(changes, table.name)
+        rows = [_row(table, each, study_id, revision) for each in written]
+        if rows:
+            connection.execute(statement, rows)
     if changes.requests:
         connection.execute(_ANSWER, [_answer(each) for each in changes.requests])
     _touch_parents(connection, study_id, changes, revision)
+
+
+def _row(table: sa.Table, record: Any, study_id: int, revision: int) -> dict[str, Any]:
+    if table is not trials:
+        return values_of(record, study_id=study_id)
+    violation, place = ranked_by(record)
+    ranks = {"violation": violation, "standing": place}
+    return values_of(record, study_id=study_id, revision=revision, **ranks)
 
 
 def waiting(connection: sa.Connection, study_id: int) -> list[Request]:
@@ -270,8 +261,8 @@ def _answer(request: Request) -> dict[str, Any]:
 
 def ranked_by(trial: Trial) -> tuple[float, float | None]:
     """The violation and the standing of a trial, as they are kept beside it."""
-    standing = _standing(trial)
-    return trial.violation, None if standing is None or math.isnan(standing) else standing
+    place = standing(trial) if counts(trial) else None
+    return trial.violation, None if place is None or math.isnan(place) else place
 
 
 def _touch_parents(

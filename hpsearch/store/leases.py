@@ -19,7 +19,6 @@ from sqlalchemy.sql.functions import FunctionElement
 from hpsearch.domain.facts import RequestKind
 from hpsearch.errors import LeaseLost, StudyHeld, StudyNotFound
 from hpsearch.store.owners import shown
-from hpsearch.store.prepared import run
 from hpsearch.store.schema import REQUEST, STUDY, requests, studies
 
 
@@ -157,10 +156,9 @@ def enter(
     the revision stays."""
     which = {"of_study": lease.study_id, "owner": lease.owner, "epoch": lease.epoch}
     values = {**which, "ttl_s": ttl_s, "alive_at": alive_at}
-    row = run(connection, _ENTER if writes else _RENEW, values).one_or_none()
+    row = connection.execute(_ENTER if writes else _RENEW, values).one_or_none()
     if row is not None:
-        stop_requested, revision, has_requests = tuple(row)
-        return Entry(bool(stop_requested), revision, bool(has_requests))  # SQLite has 0 and 1
+        return Entry(*row)
     present = _present(connection, lease.study_id)
     if present is None:
         raise gone(lease.study_id)

@@ -19,7 +19,6 @@ from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.schema import CreateIndex
 
 from hpsearch.domain.facts import Role
-from hpsearch.domain.lifecycle import State
 from hpsearch.domain.records import (
     Attempt,
     Decision,
@@ -190,20 +189,6 @@ def special(of: sa.FromClause = trials) -> Condition:
 
 
 _partial_index(special(), trials.c.study_id, trials.c.role)
-
-tallies = sa.Table(
-    "tallies",
-    metadata,
-    _of_a_study("tallies", is_key=True),
-    _cell("tallies", "state", State, primary_key=True),
-    _cell("tallies", "role", Role, primary_key=True),
-    _cell("tallies", "trials", int, nullable=False),
-    _cell("tallies", "gpu_seconds", float),
-    _cell("tallies", "cost", float),
-    _cell("tallies", "checkpoint_bytes", int, big=True),
-)
-"""The trials of each study by state and role, with the sums of what they took; no record has it
-(`hpsearch.store.tallies`)."""
 
 attempts = sa.Table(
     "attempts",

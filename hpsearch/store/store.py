@@ -35,7 +35,7 @@ class Store:
     def __init__(self, database: Database) -> None:
         """Use `Store.open`; this alone neither connects nor checks anything."""
         self._database = database
-        self._writers = contents.writers(database.dialect)
+        self._inserts = contents.inserts(database.dialect)
 
     @classmethod
     def unchecked(cls, url: str, patience_s: float | None = None) -> Self:
@@ -139,7 +139,7 @@ class Store:
             with self.writing() as connection:
                 record.id = connection.execute(statement, contents.new_values(record)).scalar_one()
                 if whole is not None:
-                    contents.write(connection, self._writers, record.id, whole, revision=0)
+                    contents.write(connection, self._inserts, record.id, whole, revision=0)
         except IntegrityError:
             raise StudyExists(
                 f"a study named {record.name} is already in {self.display_url}",
@@ -305,7 +305,7 @@ class Store:
                         " backup was restored",
                         "nothing was written; go on from the backup with hpsearch resume",
                     )
-                contents.write(connection, self._writers, study_id, changes, entry.revision)
+                contents.write(connection, self._inserts, study_id, changes, entry.revision)
         except _CameThrough:
             pass  # the fence's work is rolled back: the study stays at the first time's revision
         return entry

@@ -1,5 +1,4 @@
-"""The database ranks trials as `hpsearch.search.ranking` does, and keeps tallies of what they
-took."""
+"""The database ranks trials as `hpsearch.search.ranking` does."""
 
 import itertools
 import math
@@ -14,10 +13,9 @@ from hpsearch.domain.history import Changes
 from hpsearch.domain.lifecycle import State
 from hpsearch.domain.records import StudyRecord, Trial
 from hpsearch.search.ranking.selection import Ranked, rank
-from hpsearch.store import tallies as tallying
 from hpsearch.store.reading.best import COMPARED, best_of_each, best_trials
 from hpsearch.store.reading.queries import find_study
-from hpsearch.store.schema import tallies, trials
+from hpsearch.store.schema import trials
 from support.thoroughness import examples
 
 NAMES = itertools.count()
@@ -102,37 +100,6 @@ def test_the_database_ranks_as_python_does(store, drawn, direction, top):
     assert means([first] if first else []) == means(in_python)[:1]
 
 
-def recounted(connection: Any, study_id: int) -> dict[tuple[Any, ...], list[Any]]:
-    """The tallies of a study, as they should be."""
-    found: dict[tuple[Any, ...], list[Any]] = {}
-    columns = [trials.c[name] for name in ("gpu_seconds", "cost", "checkpoint_bytes")]
-    for state, role, *sums in connection.execute(
-        select(trials.c.state, trials.c.role, *columns).where(trials.c.study_id == study_id)
-    ):
-        total = found.setdefault((state, role), [0, 0, 0, 0])
-        for place, value in enumerate([1, *sums]):
-            total[place] += value or 0
-    return found
-
-
-def kept(connection: Any, study_id: int) -> dict[tuple[Any, ...], list[Any]]:
-    """The tallies of a study, as they are."""
-    rows = connection.execute(select(tallies).where(tallies.c.study_id == study_id))
-    return {
-        (row.state, row.role): [value or 0 for value in row[3:]] for row in rows if row.trials > 0
-    }
-
-
-@settings(max_examples=examples(50))
-@given(first=studies_drawn(), then=studies_drawn())
-def test_every_commit_keeps_the_tallies(store, first, then):
-    study = store.create_study(StudyRecord(0, f"s{next(NAMES)}", ""))
-    for changed in (first, then, first[:2]):
-        store.commit(study.id, Changes(trials=changed))
-        with store.reading() as connection:
-            assert kept(connection, study.id) == recounted(connection, study.id)
-
-
 def test_a_commit_ranks_trials_by_what_they_exceed_and_what_is_expected(store):
     made = [
         Trial(0, State.COMPLETE, {}, value=0.5, expected=0.75),
@@ -147,13 +114,3 @@ def test_a_commit_ranks_trials_by_what_they_exceed_and_what_is_expected(store):
     with store.reading() as connection:
         ranked = [tuple(row) for row in connection.execute(of_study)]
     assert ranked == [(0, 0.0, 0.75), (1, 0.0, None), (2, 0.0, None), (3, 0.25, 0.3)]
-
-
-def test_many_trials_are_tallied_a_part_at_a_time(store, monkeypatch):
-    monkeypatch.setattr(tallying, "MOST", 2)
-    study = store.create_study(StudyRecord(0, "s", ""))
-    for state in (State.QUEUED, State.PRUNED):
-        made = [Trial(number, state, {}) for number in range(5)]
-        store.commit(study.id, Changes(trials=made))
-    with store.reading() as connection:
-        assert kept(connection, study.id) == recounted(connection, study.id)

@@ -15,8 +15,7 @@ from sqlalchemy.exc import IntegrityError
 from benchmarks.simulation.running import SimulatedExecutor
 from contract.conftest import Run
 from hpsearch.domain.history import Changes, History
-from hpsearch.domain.lifecycle import State
-from hpsearch.domain.records import StudyRecord, Trial
+from hpsearch.domain.records import Trial
 from hpsearch.errors import Damaged
 from hpsearch.running.creation.study import create_study
 from hpsearch.running.driver.loop import Driver
@@ -113,27 +112,6 @@ def test_a_rank_that_does_not_follow_from_its_trial_is_found(store, study, check
     code, said = check()
     assert code != 0
     assert f"toy, trial {number}: it is ranked by violation" in said
-
-
-def test_tallies_with_other_times_than_their_trials_are_found(store, study, check):
-    execute(store, "UPDATE tallies SET gpu_seconds = gpu_seconds + 1 WHERE state = 'complete'")
-    code, said = check()
-    assert code != 0
-    assert "GPU-seconds for" in said
-
-
-def test_tallies_do_not_drift_however_often_trials_are_written(store):
-    record = store.create_study(StudyRecord(0, "drift", ""))
-    trials = [Trial(number, State.RUNNING, {}) for number in range(3)]
-    for turn in range(300):
-        for trial in trials:
-            trial.gpu_seconds = 0.1 * turn * (trial.number + 1)
-        store.commit(record.id, Changes(trials=trials))
-    for trial in trials:
-        trial.state, trial.gpu_seconds = State.COMPLETE, 0.5
-    store.commit(record.id, Changes(trials=trials))
-    kept = dict(rows(store, "SELECT state, gpu_seconds FROM tallies"))
-    assert kept == {"running": 0.0, "complete": 1.5}, "to the last bit"
 
 
 def test_reports_past_the_budget_are_as_the_code_of_users_makes_them(store, study, check):
@@ -264,14 +242,6 @@ HARM = {
     "a study file that is not YAML": (
         "UPDATE studies SET spec = '{'",
         "studies.spec holds a study file that is not YAML",
-    ),
-    "a tally that counts too many": (
-        "UPDATE tallies SET trials = trials + 1 WHERE state = 'complete' AND role = 'search'",
-        "its tallies have",
-    ),
-    "a tally that is gone": (
-        "DELETE FROM tallies WHERE state = 'complete' AND role = 'search'",
-        "its tallies lack",
     ),
     "a checkpoint that is nowhere": (
         f"UPDATE trials SET checkpoint = '/nowhere/step-1' WHERE number = {COMPLETE}",

@@ -4,10 +4,9 @@ For `hpsearch db check`, and for tests that kill things. They hold at every mome
 drivers work: read them in one transaction. `hpsearch.store.audit.checkpoints` looks at files.
 """
 
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from sqlalchemy import Connection, select
 
@@ -15,9 +14,8 @@ from hpsearch.domain.lifecycle import State
 from hpsearch.domain.records import IN_FULL, Outcome, StudyRecord, Trial
 from hpsearch.errors import Damaged
 from hpsearch.store import contents, schema
-from hpsearch.store.schema import STUDY, tallies
+from hpsearch.store.schema import STUDY
 from hpsearch.store.study_texts import budget_in
-from hpsearch.store.tallies import PARTS, whole_parts
 from hpsearch.study_file.models import StudyBudget
 
 SAME_SECONDS = 1e-6  # relative error allowed between two sums of the same numbers
@@ -193,30 +191,8 @@ def violations(connection: Connection, study_id: int | None = None) -> list[Viol
             found.append(Violation(name, None, damage.what))
         else:
             found += _violations_in(name, study)
-            found += _wrong_tallies(connection, number, name, trials)
             found += _stale_ranks(connection, number, name, trials)
     return found
-
-
-def _wrong_tallies(
-    connection: Connection, study_id: int, name: str, trials: Mapping[int, Trial]
-) -> Iterator[Violation]:
-    there: defaultdict[tuple[Any, Any], list[float]] = defaultdict(list)
-    for trial in trials.values():
-        there[trial.state, trial.role].append(whole_parts(trial.gpu_seconds))
-    kept = select(tallies.c.state, tallies.c.role, tallies.c.trials, tallies.c.gpu_seconds)
-    of_study = kept.where(tallies.c.study_id == study_id)
-    for state, role, count, seconds in connection.execute(of_study):
-        spent = there.pop((state, role), [])
-        which = f"{count} trials {state}, of role {role}"
-        if count != len(spent):
-            yield Violation(name, None, f"its tallies have {which}")
-        elif abs((seconds or 0.0) - sum(spent)) > SAME_SECONDS * (1 + sum(spent)) + count / PARTS:
-            took = f"{seconds or 0.0:g} GPU-seconds for {which}, which took {sum(spent):g}"
-            yield Violation(name, None, f"its tallies have {took}")
-    for (state, role), spent in there.items():
-        which = f"{len(spent)} trials {state}, of role {role}"
-        yield Violation(name, None, f"its tallies lack {which}")
 
 
 def _stale_ranks(

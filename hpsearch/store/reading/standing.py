@@ -30,7 +30,6 @@ from hpsearch.store.schema import (
     TRIAL,
     attempts,
     special,
-    tallies,
     trials,
 )
 
@@ -179,7 +178,7 @@ class StudyStatus:
 def list_studies(connection: Connection) -> list[StudySummary]:
     """All studies, the newest first."""
     heads = study_heads(connection)
-    counted = _tallies(connection)
+    counted = _counted(connection)
     best = best_of_each(connection, heads)
     return [_summary(head, counted[head.id], best.get(head.id)) for head in heads]
 
@@ -188,7 +187,7 @@ def study_summary(
     connection: Connection, study: StudyHead, ranked: Sequence[Ranked[TrialRow]] | None = None
 ) -> StudySummary:
     """A study in a line; `ranked` as for `study_status`."""
-    counted = _tallies(connection, study.id)[study.id]
+    counted = _counted(connection, study.id)[study.id]
     if ranked is None and study.has_best:
         ranked = best_trials(connection, study, 1)
     best = ranked[0] if ranked and study.has_best else None
@@ -329,11 +328,15 @@ def _sum(values: Iterable[Any]) -> Any:
     return sum(known) if known else None
 
 
-def _tallies(connection: Connection, study_id: int | None = None) -> defaultdict[int, list[Any]]:
-    """The tallies of one study, or of all, by its id; those without trials are left out."""
-    counted = select(tallies).where(tallies.c.trials > 0)
+def _counted(connection: Connection, study_id: int | None = None) -> defaultdict[int, list[Any]]:
+    """The trials of one study, or of all, by state and role, with the sums of what they took, by
+    the study's id."""
+    keys = (TRIAL.study_id, TRIAL.state, TRIAL.role)
+    taken = (TRIAL.gpu_seconds, TRIAL.cost, TRIAL.checkpoint_bytes)
+    sums = [func.sum(each).label(each.name) for each in taken]
+    counted = select(*keys, func.count().label("trials"), *sums).group_by(*keys)
     if study_id is not None:
-        counted = counted.where(tallies.c.study_id == study_id)
+        counted = counted.where(TRIAL.study_id == study_id)
     found: defaultdict[int, list[Any]] = defaultdict(list)
     for row in connection.execute(counted):
         found[row.study_id].append(row)

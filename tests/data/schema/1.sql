@@ -145,19 +145,6 @@ budget:
   per_trial: {epochs: 1}
 resources: {workers: 1, cpu: 1, gpu: 0}
 ','["maximize"]','finished','all 3 trials have ended',1.0,9.0,8.0,'{}','{}','0123456789abcdef0123456789abcdef','/studies','/studies/checkpoints','["/studies/before"]',1000.0,'[{"learning_rate":0.0002}]','{"given":[4,null,null,null,1],"first":2,"begun":true}','[]',NULL,0,NULL,NULL,0,1,3.0);
-CREATE TABLE tallies (
-	study_id INTEGER NOT NULL, 
-	state TEXT NOT NULL, 
-	role TEXT NOT NULL, 
-	trials INTEGER NOT NULL, 
-	gpu_seconds DOUBLE, 
-	cost DOUBLE, 
-	checkpoint_bytes BIGINT, 
-	CONSTRAINT pk_tallies PRIMARY KEY (study_id, state, role), 
-	CONSTRAINT fk_tallies_studies FOREIGN KEY(study_id) REFERENCES studies (id) ON DELETE CASCADE
-);
-INSERT INTO "tallies" VALUES(1,'complete','search',2,4.0,NULL,NULL);
-INSERT INTO "tallies" VALUES(1,'pruned','enqueued',1,2.0,NULL,NULL);
 CREATE TABLE trials (
 	study_id INTEGER NOT NULL, 
 	number INTEGER NOT NULL, 
