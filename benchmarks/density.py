@@ -55,12 +55,12 @@ class Limit(NamedTuple):
 
 
 LIMITS = {
-    "lines of product": Limit(65_500, 50_000),
-    "lines of benchmarks": Limit(8_050, 7_000),
+    "lines of product": Limit(64_900, 50_000),
+    "lines of benchmarks": Limit(8_150, 7_000),
     "lines of the simulator": Limit(950, 900),
-    "lines of tests": Limit(63_200, 47_000),
-    "words of documentation": Limit(43_000, 42_000),
-    "names in hpsearch/": Limit(14, 11),
+    "lines of tests": Limit(63_600, 47_000),
+    "words of documentation": Limit(43_500, 42_000),
+    "names in hpsearch/": Limit(13, 11),
     "names in trials/": Limit(14, 8),
     "expressions a line, fullest room": Limit(2.2, 1.65),
 }

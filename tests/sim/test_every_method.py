@@ -301,7 +301,7 @@ def test_a_number_that_a_method_takes_works_at_the_edge_and_is_refused_past_it(
         assert done.study.state is StudyState.FINISHED, done.study.reason
     with pytest.raises(
         SpecError,
-        match=rf"yaml:\d+: search.{place}.{argument}: (must be text or|should be (greater|less) than) ",
+        match=rf":\d+: search.{place}.{argument}: (must be text or|should be (greater|less) than) ",
     ):
         run_with(place, kind, name, argument, past)
 
