@@ -218,13 +218,13 @@ def _drive(
     log_as_notes()
     name = study_run.spec.study
     resume = command(f"resume {name}")
-    note(f"study {name} in {store.display_url}")
-    if store.caution is not None:
-        note(store.caution)
-    note(f"checkpoints in {study_run.home.folder}")
-    for line in advice(study_run.spec, *beside):
-        note(line)
     with watching(prepared(name, options.watches)) as watches:
+        note(f"study {name} in {store.display_url}")
+        if store.caution is not None:
+            note(store.caution)
+        note(f"checkpoints in {study_run.home.folder}")
+        for line in advice(study_run.spec, *beside):
+            note(line)
         view = LiveView(StudyPanel(store, name), quiet=options.quiet)
         with view, stopped_by_signals(resume) as stop:
 

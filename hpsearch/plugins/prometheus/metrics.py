@@ -60,9 +60,8 @@ class StudyMetrics(Watch):
             self._durations[name] = made
 
     def begins(self, driver: Driver) -> None:
-        """Say where the metrics are; `driver` has the times of ticks."""
+        """Take in the driver, which has the times of ticks."""
         self._took = driver.took
-        print(f"metrics at {self.url}", file=sys.stderr, flush=True)  # noqa: T201 - for people
 
     def watch(self, study: Study, changes: Changes, now: float) -> None:
         """Take in the commit of a tick."""
@@ -120,6 +119,7 @@ def serving(study: str, where: str) -> Iterator[StudyMetrics]:
         raise UserError(f"--metrics {where[:80]}: {why}", hint) from None
     shown = f"[{host}]" if ":" in host else host
     metrics.url = f"http://{shown}:{server.server_port}/metrics"
+    print(f"metrics at {metrics.url}", file=sys.stderr, flush=True)  # noqa: T201 - for people
     try:
         yield metrics
     finally:

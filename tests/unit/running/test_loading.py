@@ -71,7 +71,7 @@ def test_an_unknown_library_is_told_with_its_line(base):
     with pytest.raises(SpecError) as caught:
         parse(STUDY.replace("LIBRARY", "ray_tuna"), base=base, inspect=loading.inspect)
     assert str(caught.value).endswith(
-        "task.library: must be ray_tune or optuna, not 'ray_tuna'; did you mean ray_tune?"
+        "task.library: 'ray_tuna' is not a library that is known; did you mean ray_tune?"
     )
     (problem,) = loading.inspect({"kind": "theirs:objective", "library": 3}, base)
     assert problem == Problem("task.library", "must be text, not 3")
