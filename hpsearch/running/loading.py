@@ -18,10 +18,10 @@ def library_of(task: Mapping[str, Any]) -> LibraryPlugin | None:
     """The library that the code of a task is written for; None for one that needs no plugin. Raises
     TaskError if there is no such library."""
     name, known = task.get("library"), offers_of(LibraryPlugin)
-    if name is None or describe(task["kind"]) is COMMAND:
+    if not isinstance(name, str) or describe(task["kind"]) is COMMAND:
         return None
     if name not in known:
-        what = f"{name!r} is not a library that is known; {nearest(str(name), known)}"
+        what = f"{name!r} is not a library that is known; {nearest(name, known)}"
         raise TaskError.at("task.library", what)
     return known[name]
 
