@@ -173,7 +173,7 @@ def test_a_plugin_that_raises_never_ends_a_study(tmp_path):
         "--looks",
     ):
         assert ran.stderr.count(what) == 1, f"{what}\n{ran.stderr}"
-    refused = there.hpsearch("import", "tiny", "runs.db")
+    refused = there.hpsearch("import", "runs.db", "--name", "tiny")
     assert "source unsure is left out: RuntimeError: is it mine?" in refused.stderr
     assert refused.returncode == 2
     assert there.hpsearch("resume", "tiny", "--trials", "7").returncode == 0
