@@ -252,7 +252,7 @@ def test_wandb_without_a_key_is_told_of(tmp_path, monkeypatch, caplog):
     spec = tracked(url, base=tmp_path)
     online = NamedTracker.model_validate({"wandb": {"mode": "online"}})
     assert send(url, spec, tmp_path, [online]) == []
-    (line,) = [record.getMessage() for record in caplog.records]
+    (line,) = [each.getMessage() for each in caplog.records if each.name == "hpsearch"]
     assert "No API key configured" in line
 
 

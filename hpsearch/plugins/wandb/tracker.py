@@ -17,6 +17,7 @@ from hpsearch.domain.records import StudyState
 from hpsearch.plugins.wandb.options import WandbOptions
 
 STUDY = "study"  # ends the id of the study's own run
+SERVICE = "WANDB_SERVICE"  # the variable with the address of wandb's own process
 INIT_S = 60.0  # seconds that wandb may take to begin a run
 
 
@@ -89,6 +90,7 @@ class WandbTracker(Tracker):
                 reinit="create_new",
                 settings=_settings(),
             )
+            os.environ.pop(SERVICE, None)  # else programs of this process would use it, too
             run.define_metric(study.unit)
             run.define_metric("*", step_metric=study.unit)
             self._open[key] = run
