@@ -130,7 +130,7 @@ SHAPES = {
         'Train: {value + 0.05:.4f}, Val: {value:.6f}", flush=True)',
         start_s=4.0,
     ),
-    "Keras, bars": Shape(
+    "Keras bars": Shape(
         "for epoch, loss, value in epochs():\n"
         '    print(f"Epoch {epoch}/{options.epochs}")\n'
         "    for part in range(3):\n"
@@ -139,7 +139,7 @@ SHAPES = {
         '    print(f"\\r3/3 [==========] - 0s 5ms/step - accuracy: {value + 0.05:.4f} - '
         'loss: {loss:.4f} - val_accuracy: {value:.6f} - val_loss: {loss + 0.1:.4f}", flush=True)\n'
     ),
-    "Keras, lines": Shape(
+    "Keras lines": Shape(
         "for epoch, loss, value in epochs():\n"
         '    print(f"Epoch {epoch}/{options.epochs}")\n'
         '    print(f"3/3 - 1s - 300ms/step - accuracy: {value + 0.05:.4f} - loss: {loss:.4f} - '
@@ -152,7 +152,7 @@ SHAPES = {
         '    print(f"{epoch:7d}        \\x1b[36m{loss:.4f}\\x1b[0m     \\x1b[32m{value:.6f}\\x1b[0m'
         '        {loss + 0.1:.4f}  0.1234", flush=True)\n'
     ),
-    "Lightning, bar": Shape(
+    "Lightning bar": Shape(
         "for epoch, loss, value in epochs():\n"
         "    for part in (1, 2):\n"
         '        print(f"\\rEpoch {epoch - 1}: {50 * part}%|####| {part}/2 [00:01<00:00, 1.00it/s, '
@@ -224,7 +224,7 @@ SHAPES = {
         '        trial.report(epoch, {"accuracy": round(value, 6)})\n',
         file=FUNCTION,
     ),
-    "Trainer, nothing saved": Shape(BY_HAND + TRAINER, file=FUNCTION),
+    "Trainer that saves nothing": Shape(BY_HAND + TRAINER, file=FUNCTION),
 }
 PACE_S = 0.25
 
@@ -238,14 +238,15 @@ def run(name: str, trials: int, folder: Path) -> dict[str, Any]:
     words = ["--command", command]
     if shape.grid is not None:
         (folder / "grid.sh").write_text(shape.grid.replace("PYTHON", sys.executable))
-        words = ["--command", str(folder / "grid.sh")]
+        words = ["--from", "grid.sh"]
     row: dict[str, Any] = {"program": name, "changed": 0}
     row |= {"starts": None, "of_full": None, "told": None, "in_range": None, "value": "not run"}
+    words += ["--metric", shape.metric]
     if "optuna" in code:
         words = ["--from", "program.py"]
     file = folder / "study.yaml"
     if shape.file is None:
-        _call(folder, "init", str(file), *words, "--metric", shape.metric, "--name", "brought")
+        _call(folder, "init", str(file), *words, "--name", "brought")
     else:
         file.write_text(shape.file)
     text = file.read_text().replace("trials: 20", f"trials: {trials}")

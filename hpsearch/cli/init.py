@@ -155,6 +155,8 @@ def write_from_program(path: Path, source: str, wanted: StudyOptions) -> None:
             raise UserError(f"{file} has no loop over values", "give its command to --command")
         write_from_command(path, sweep, wanted)
         return
+    if wanted.metric is not None:
+        raise UserError("only the loops of a script go with --metric", "leave it out")
     path = _file_at(path)
     refuse_taken(path, force=wanted.force)
     text, remarks = translated(source, wanted.name, path.parent)

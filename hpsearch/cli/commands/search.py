@@ -52,8 +52,9 @@ def init(
     from hpsearch.cli import init
 
     if source is not None:
-        if data.given or kind or command or wanted.metric:
-            raise UserError("--from goes with --name and --force alone", "remove the other options")
+        if data.given or kind or command:
+            message = "--from goes with --name, --metric and --force alone"
+            raise UserError(message, "remove the other options")
         init.write_from_program(path, source, wanted)
     elif command is None:
         init.write_starter(path, kind, data, wanted)

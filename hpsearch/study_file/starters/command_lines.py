@@ -12,7 +12,7 @@ from typing import Any
 import yaml
 
 from hpsearch.errors import UserError
-from hpsearch.study_file.starters.shell_loops import HINT
+from hpsearch.study_file.starters.shell_loops import HINT, is_script
 from hpsearch.study_file.starters.starters import quoted
 from hpsearch.study_file.text import value_of
 from trials.contract import Unit
@@ -134,7 +134,9 @@ def found_in(line: str, grids: Mapping[str, Sequence[str]]) -> SearchedCommand:
         flag = named[1] if named and placeholder is None else None
     if not found.space:
         what = "--command has no number after a flag that could be searched"
-        raise UserError(what, 'for example: hpsearch init --command "python train.py --lr 0.1"')
+        script = next((word for word in found.words if is_script(word, "")), None)
+        example = 'for example: hpsearch init --command "python train.py --lr 0.1"'
+        raise UserError(what, f"for the loops of a script: --from {script}" if script else example)
     return found
 
 

@@ -213,6 +213,19 @@ def test_what_is_not_plain_is_refused_by_its_line(tmp_path, text, says):
         write_from_program(tmp_path / "study.yaml", str(tmp_path / "sweep.sh"), StudyOptions())
 
 
+def test_a_script_given_as_a_command_is_told_how_it_is_read(tmp_path):
+    with pytest.raises(UserError, match="no number after a flag") as refused:
+        write_from_command(tmp_path / "study.yaml", "bash sweep.sh", StudyOptions())
+    assert refused.value.hint == "for the loops of a script: --from sweep.sh"
+
+
+def test_the_metric_of_a_scripts_command_can_be_named(tmp_path):
+    (tmp_path / "sweep.sh").write_text("for a in 1 2; do t --a $a; done")
+    path = tmp_path / "study.yaml"
+    write_from_program(path, str(tmp_path / "sweep.sh"), StudyOptions(metric="reward"))
+    assert load(path).objective.metric == "reward"
+
+
 PROGRAM = """
 import argparse
 scale = 2.0

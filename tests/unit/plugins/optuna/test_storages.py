@@ -149,4 +149,4 @@ def test_a_storage_is_no_study_file(database, tmp_path, capsys):
     assert command("init", str(out), "--from", f"sqlite:///{database}", "--name", "one") == 2
     assert "name the script; hpsearch import takes its trials" in capsys.readouterr().err
     assert command("init", str(out), "--from", f"sqlite:///{database}", "--metric", "a") == 2
-    assert "--from goes with --name and --force alone" in capsys.readouterr().err
+    assert "only the loops of a script go with --metric" in capsys.readouterr().err
