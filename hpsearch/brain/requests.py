@@ -13,7 +13,7 @@ from hpsearch.brain.attempts import Attempts
 from hpsearch.brain.progress import StudyProgress
 from hpsearch.brain.trial_log import TrialLog
 from hpsearch.domain import events as ev
-from hpsearch.domain.facts import DecisionKind, RequestKind, Role
+from hpsearch.domain.facts import DecisionKind, Interruption, RequestKind, Role
 from hpsearch.domain.history import History
 from hpsearch.domain.lifecycle import State
 from hpsearch.domain.phase import Phase
@@ -24,17 +24,6 @@ from hpsearch.study_file.models import StudySpec
 from hpsearch.study_file.reading import parse
 from hpsearch.study_file.text import with_budget
 from trials.settings import in_full
-
-INTERRUPTED = "interrupted"  # the reason for the end of a study that Ctrl-C has stopped
-SIGNALLED = "told to end by "
-"""The beginning of the reason where another signal has; its name follows."""
-STOPPED_BY = "stopped by "
-"""The beginning of the reason where somebody asked for the end; their name follows."""
-
-
-def was_asked_to_stop(reason: str | None) -> bool:
-    """True if a study was interrupted because somebody wanted it, by the reason on record."""
-    return reason is None or reason == INTERRUPTED or reason.startswith((SIGNALLED, STOPPED_BY))
 
 
 @dataclass(frozen=True)
@@ -74,7 +63,7 @@ class Requests:
             case RequestKind.BUDGET:
                 self.raise_budget(request.content)
             case RequestKind.INTERRUPT:
-                self.progress.wind_down(Phase.INTERRUPTED, f"{STOPPED_BY}{request.origin}")
+                self.progress.interrupt(Interruption.REQUEST, f"stopped by {request.origin}")
 
     def _stop(self, request: Request, now: float) -> None:
         trial = self._trial(request.content["trial"])
@@ -82,7 +71,7 @@ class Requests:
             raise UserError(f"trial {trial.number} has ended already: {trial.state.value}")
         if trial.role is Role.CONFIRM:
             raise UserError(f"trial {trial.number} confirms trial {trial.repeats}: it is needed")
-        why = f"{STOPPED_BY}{request.origin}"
+        why = f"stopped by {request.origin}"
         running = self.attempts.running.get(trial.number)
         if running is not None:
             self.attempts.send(ev.Stop(*running.key))

@@ -53,11 +53,11 @@ from hpsearch.brain.confirmation import Confirmation
 from hpsearch.brain.headroom import Headroom
 from hpsearch.brain.ledger import Key, Spending
 from hpsearch.brain.progress import StudyProgress
-from hpsearch.brain.requests import INTERRUPTED, SIGNALLED, Requests, raised
+from hpsearch.brain.requests import Requests, raised
 from hpsearch.brain.retention import Retention
 from hpsearch.brain.trial_log import TrialLog
 from hpsearch.domain import events as ev
-from hpsearch.domain.facts import DecisionKind
+from hpsearch.domain.facts import DecisionKind, Interruption
 from hpsearch.domain.history import History
 from hpsearch.domain.lifecycle import State
 from hpsearch.domain.phase import Phase
@@ -167,7 +167,7 @@ class Study:
         """
         is_late = self.spending.time.is_used(now)
         if is_late:
-            self._progress.wind_down(Phase.ENDING, "its wall-clock time is used up")
+            self._progress.end("its wall-clock time is used up")
         if not self.phase.winds_down:
             return
         spares = self.phase is Phase.ENDING and not is_late
@@ -207,7 +207,7 @@ class Study:
                 break
             self._launch(work, slot, headroom, now)
         if free and not self.running:
-            self._progress.wind_down(Phase.ENDING, self._agenda.why_no_work())
+            self._progress.end(self._agenda.why_no_work())
 
     @property
     def _search_trials_running(self) -> int:
@@ -252,8 +252,7 @@ class Study:
         study = history.study
         self.spending.time.begin(now)
         study.state = StudyState.RUNNING
-        study.reason = None
-        study.ended = None
+        study.reason = study.interruption = study.ended = None
         history.touch_study()
         if last_seen is None:
             last_seen = latest_time_on_record(history)
@@ -300,9 +299,10 @@ class Study:
     def interrupt(self, signal: str | None = None) -> None:
         """Have everything that runs save and stop at the next tick; the study stays resumable.
         `signal` is the name of the signal that asks for it."""
-        is_by_hand = signal in (None, "SIGINT")
-        why = INTERRUPTED if is_by_hand else f"{SIGNALLED}{signal}"
-        self._progress.wind_down(Phase.INTERRUPTED, why)
+        if signal in (None, "SIGINT"):
+            self._progress.interrupt(Interruption.BY_HAND, "interrupted")
+        else:
+            self._progress.interrupt(Interruption.SIGNAL, f"told to end by {signal}")
 
     def abandon(self, now: float) -> None:
         """Count what was asked to stop as interrupted now, at its last checkpoint."""
@@ -318,6 +318,7 @@ class Study:
         study.active_seconds = self.active_s(now)
         study.ended = now
         study.reason = self.reason
+        study.interruption = self._progress.interruption
         if self.phase is Phase.INTERRUPTED:
             study.state = StudyState.INTERRUPTED
         else:

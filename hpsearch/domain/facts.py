@@ -34,6 +34,15 @@ class RequestKind(enum.StrEnum):
     INTERRUPT = "interrupt"  # save everything and end its driver; it can be resumed
 
 
+class Interruption(enum.StrEnum):
+    """What has interrupted a study."""
+
+    BY_HAND = "by_hand"  # Ctrl-C
+    SIGNAL = "signal"  # another one, such as SIGTERM
+    REQUEST = "request"  # somebody asked for it
+    DISK_FULL = "disk_full"  # no checkpoint could be written for long
+
+
 class ErrorKind(enum.StrEnum):
     """The cause of a trial's failure."""
 

@@ -17,6 +17,7 @@ from hpsearch.domain.facts import (
     DecisionKind,
     EarlierStudy,
     ErrorKind,
+    Interruption,
     Race,
     RequestKind,
     Role,
@@ -93,6 +94,7 @@ class StudyRecord:
     directions: tuple[str, ...] = ("minimize",)  # minimize or maximize, for each objective
     state: StudyState = StudyState.RUNNING
     reason: str | None = None  # the reason for its end, for people
+    interruption: Interruption | None = None  # what interrupted it; None while it is not
     created: float = 0.0
     ended: float | None = None
     active_seconds: float = 0.0  # of wall-clock time, over all its drivers

@@ -34,7 +34,6 @@ from hpsearch.domain.facts import IDLE_KEPT_S, ErrorKind
 from hpsearch.errors import Unusable
 from hpsearch.running.executors import worker_process
 from hpsearch.running.executors.attempt.attempt_log import keep
-from hpsearch.running.executors.attempt.execution import RETIRED
 from hpsearch.running.executors.cluster.ray_cluster import SILENT_S, HeadNode, ask_head
 from hpsearch.running.executors.ranks import FollowerActor, Process
 from hpsearch.running.executors.ray_slot import (
@@ -265,11 +264,12 @@ class RayExecutor:
     def _after(self, name: str, answer: list[Answer]) -> list[ev.Event]:
         slot = self._slots[name]
         fault: str | None = None
+        retires = False
         events: list[ev.Event] = []
         for event in answer:
             match event:
                 case ReplaceWorker():
-                    fault = event.why
+                    fault, retires = event.why, event.retires
                     continue
                 case GpuFault():
                     return events + self._refuse(name, {slot.processes[0].node: event.why})
@@ -288,7 +288,7 @@ class RayExecutor:
                 fault = f"replaced after a fault of trial {event.trial}"
         if not events and slot.attempts:
             events.append(ev.Answered(name))
-        if fault == RETIRED and slot.attempts:
+        if retires and slot.attempts:
             fault = None  # launched too late: the worker ends it, and asks again
         if fault is not None:
             replace = self._replace_by_force if slot.followers else self._gone

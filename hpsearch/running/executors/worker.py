@@ -43,9 +43,14 @@ FAULT_LINES = 3  # of a traceback, in which a failure may name the GPU
 
 @dataclass(frozen=True, slots=True)
 class ReplaceWorker:
-    """Asks the executor to replace this worker. It comes together with the end of an attempt."""
+    """Asks the executor to replace this worker. It comes together with the end of an attempt.
+
+    Attributes:
+        retires: The worker was told to end: it takes no attempt any more.
+    """
 
     why: str
+    retires: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,7 +166,7 @@ class Worker:
             control.stop = True
             control.changed.set()
         if not controls:
-            self._emit(ReplaceWorker(RETIRED), urgent=True)
+            self._emit(ReplaceWorker(RETIRED, retires=True), urgent=True)
 
     def give_up(self, why: str) -> None:
         """Lose the attempt that runs, if any: this process cannot go on."""
@@ -262,7 +267,7 @@ class Worker:
         """The request to replace this process, if it is to end, has to by its team, or has leaked
         GPU memory. `before` are the bytes allocated before the attempt; None without a GPU."""
         if self._retiring:
-            return [ReplaceWorker(RETIRED)]
+            return [ReplaceWorker(RETIRED, retires=True)]
         if why is not None:
             return [ReplaceWorker(why)]
         now = allocated_bytes(self._device)

@@ -131,11 +131,11 @@ def test_a_worker_that_is_told_to_end_saves_and_takes_nothing_more(tmp_path):
     events_until(worker, ev.Reported)
     worker.retire()
     events = events_until(worker, ev.Stopped)
-    assert events[-1] == ReplaceWorker(RETIRED)
+    assert events[-1] == ReplaceWorker(RETIRED, retires=True)
     launched(worker, 8, until=2.0)
     assert events_until(worker, ev.Stopped)[-2:] == [
         ev.Stopped(8, 1, why=RETIRED),
-        ReplaceWorker(RETIRED),
+        ReplaceWorker(RETIRED, retires=True),
     ]
 
 
