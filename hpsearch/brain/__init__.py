@@ -1,6 +1,7 @@
 """The brain of a study: turns events into changed records and commands, and touches nothing else.
 
 `study`           the brain itself, which the driver calls; read this first
+`context`         what the parts share
 `attempt_events`  reports and questions of attempts, and their ends
 `agenda`          the next work of a free slot, with the race of the leaders (`confirmation`)
 `headroom`        the part of the budget that a slot may use now, and what fits into it

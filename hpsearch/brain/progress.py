@@ -4,6 +4,8 @@ import re
 from collections import Counter
 
 from hpsearch.domain.facts import ErrorKind, Interruption
+from hpsearch.domain.history import History
+from hpsearch.domain.lifecycle import State
 from hpsearch.domain.phase import MOVES, Phase
 from hpsearch.domain.records import IN_FULL, Trial
 from hpsearch.study_file.models import StudySpec
@@ -14,14 +16,14 @@ PATIENCE_OTHERWISE = 10  # the same for kinds that are facts about a region of t
 VARIES = re.compile(r"0x[0-9a-f]+|[^\s'\"]*/[^\s'\"]*|\d[\d.,e+-]*", re.IGNORECASE)
 """The parts in which two texts of one failure differ: addresses, paths and numbers."""
 DISK_PAUSE_S = 10.0  # seconds in which nothing starts after a checkpoint could not be written
+ENDED_WELL = (State.COMPLETE, State.PAUSED, State.PRUNED)
 
 
 class StudyProgress:
-    """The phase of one study, which begins in `phase`; some trial may have reported before, or have
-    ended otherwise than by a failure."""
+    """The phase of one study, and what its trials have in common that ends it."""
 
-    def __init__(self, spec: StudySpec, phase: Phase, has_reported: bool, has_ended: bool) -> None:
-        self.phase = phase
+    def __init__(self, spec: StudySpec, history: History) -> None:
+        self.phase = Phase.SEARCHING
         self.reason: str | None = None
         """The reason why nothing starts any more; None while work may start."""
         self.interruption: Interruption | None = None
@@ -30,8 +32,9 @@ class StudyProgress:
         self._objective = spec.objective
         self._target = spec.budget.target
         self._total = spec.budget.per_trial.total
-        self._has_reported = has_reported
-        self._has_ended = has_ended
+        trials = history.trials
+        self._has_reported = any(trial.reports for trial in trials)
+        self._has_ended = any(trial.state in ENDED_WELL for trial in trials)
         self._failures: Counter[ErrorKind] = Counter()
         self._latest_failure: dict[ErrorKind, str] = {}
         self._row: tuple[ErrorKind, str] | None = None

@@ -43,7 +43,9 @@ def load(task: Mapping[str, Any], base: Path | None = None) -> Task:
 
 
 def inspect(
-    task: Mapping[str, Any], base: Path | None = None, remark: Callable[[str, str], None] | None = None
+    task: Mapping[str, Any],
+    base: Path | None = None,
+    remark: Callable[[str, str], None] | None = None,
 ) -> list[Problem]:
     """Everything wrong with a task that can be seen before training: its fields, its data, its
     function. `remark` as of `tasks.inspect`."""

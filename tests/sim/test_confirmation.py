@@ -354,7 +354,7 @@ def test_samplers_that_count_good_trials_do_not_count_repeats():
             trial.repeats, trial.distributions = 0, history.trials[0].distributions
             history.add_trial(trial)
         study = brain(spec, history)
-        view = study._searcher.proposals.view_for(history.trials[-1])
+        view = study._context.searcher.proposals.view_for(history.trials[-1])
         drawn.append([trial.number for trial in view.get_trials()])
     assert drawn[0] == drawn[1]
 

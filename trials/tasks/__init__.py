@@ -60,7 +60,9 @@ def load(task: Mapping[str, Any], base: Path | None = None, adapt: Adapt | None 
 
 
 def inspect(
-    task: Mapping[str, Any], base: Path | None = None, remark: Callable[[str, str], None] | None = None
+    task: Mapping[str, Any],
+    base: Path | None = None,
+    remark: Callable[[str, str], None] | None = None,
 ) -> list[Problem]:
     """The mistakes in a `task` part, in its data and its function, as far as they show before
     training.

@@ -284,8 +284,8 @@ def test_standings_that_are_read_from_the_records_are_those_that_were_kept(
     for _ in range(ticks):
         if not simulation.study.finished:
             simulation.tick()
-    kept = simulation.study._searcher._rungs
-    read = brain(spec, simulation.history)._searcher._rungs
+    kept = simulation.study._context.searcher._rungs
+    read = brain(spec, simulation.history)._context.searcher._rungs
     assert kept is not None
     assert read is not None
     for index, (one, other) in enumerate(zip(kept.rungs, read.rungs, strict=True)):

@@ -94,10 +94,22 @@ def test_lost_workers_are_told_and_counted():
     ("state", "by", "reason", "event", "words"),
     [
         (StudyState.FAILED, None, "3 trials failed", "trouble", "gave up: 3 trials failed"),
-        (StudyState.INTERRUPTED, Interruption.DISK_FULL, "no room", "trouble", "was interrupted: no room"),
+        (
+            StudyState.INTERRUPTED,
+            Interruption.DISK_FULL,
+            "no room",
+            "trouble",
+            "was interrupted: no room",
+        ),
         (StudyState.INTERRUPTED, None, None, "end", "was interrupted: it was asked to stop"),
         (StudyState.INTERRUPTED, Interruption.BY_HAND, "interrupted", "end", "was interrupted"),
-        (StudyState.INTERRUPTED, Interruption.REQUEST, "stopped by ann", "end", "was interrupted: stopped by"),
+        (
+            StudyState.INTERRUPTED,
+            Interruption.REQUEST,
+            "stopped by ann",
+            "end",
+            "was interrupted: stopped by",
+        ),
         (StudyState.FINISHED, None, "all done", "end", "has ended: all done"),
     ],
 )

@@ -29,7 +29,10 @@ def remarks(folder: Path, table: pd.DataFrame, **part: Any) -> list[str]:
     table.to_csv(folder / "train.csv", index=False)
     plain = {"kind": "tabular", "train": "train.csv", "validation": 0.25, "target": "kind"}
     found: list[str] = []
-    assert tasks.inspect({**plain, **part}, folder, lambda *remark: found.append(": ".join(remark))) == []
+    assert (
+        tasks.inspect({**plain, **part}, folder, lambda *remark: found.append(": ".join(remark)))
+        == []
+    )
     return [each.removeprefix("task.train: ") for each in found if each.startswith("task.train: ")]
 
 
