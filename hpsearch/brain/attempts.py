@@ -147,7 +147,7 @@ class Attempts:
         commands, self._commands = self._commands, []
         return commands
 
-    def settle_unfinished(self, trial: Trial, last_seen: float) -> bool:
+    def end_unfinished(self, trial: Trial, last_seen: float) -> bool:
         """End the attempt of a trial that was running when its driver died, and charge it until
         then; False if there is none."""
         unfinished = [attempt for attempt in trial.attempts if attempt.ended is None]

@@ -27,9 +27,7 @@ it was still writing.
 The death of a worker: `SlotDown` becomes a `Lost` of its attempt. `AttemptEvents` has it charged
 (`Attempts.end`), and queues its trial, sets the node aside, or gives the trial up.
 
-A resume: `begin` has what the last driver left unfinished charged (`Attempts.settle_unfinished`),
-and queues its trials. A study that had ended is reopened before (`reopening`). `Agenda.next` hands
-out queued trials first, and `Attempts.launch` names the checkpoint to continue from.
+A resume is told in `hpsearch.running.study_run.on_ray`.
 
 The states of a trial are in `domain.lifecycle`. Trials that are asked for (`hpsearch.asking`) call
 the same methods, without a driver. The package `hpsearch.brain` lists the parts that are joined
@@ -227,7 +225,7 @@ class Study:
         history.touch_study()
         if last_seen is None:
             last_seen = latest_time_on_record(history)
-        self._take_over(last_seen, ())
+        self._queue_unfinished(last_seen, ())
 
     def join(self, now: float, last_seen: float, running: Collection[Key]) -> None:
         """Take part in a study that other processes work on too.
@@ -236,19 +234,19 @@ class Study:
         any process, and go back to the queue.
         """
         self.spending.time.begin(now)
-        self._take_over(last_seen, running)
+        self._queue_unfinished(last_seen, running)
         for trial in self.history.trials:
             self._context.progress.end_at_target(trial)
         for trial in self.history.trials:
             if trial.error_kind is not None and trial.forgiven < len(trial.attempts):
                 self._context.progress.failed(trial.error_kind, trial.error_text or "")
 
-    def _take_over(self, last_seen: float, elsewhere: Collection[Key]) -> None:
+    def _queue_unfinished(self, last_seen: float, elsewhere: Collection[Key]) -> None:
         for trial in self.history.trials:
             is_running = trial.state is State.RUNNING
             if is_running and (trial.number, len(trial.attempts)) in elsewhere:
                 self._context.attempts.adopt(trial, self._context.searcher.until(trial))
-            elif self._context.attempts.settle_unfinished(trial, last_seen):
+            elif self._context.attempts.end_unfinished(trial, last_seen):
                 self._context.log.move(trial, State.QUEUED)
             if trial.state is State.QUEUED:
                 self._agenda.put_back(trial)

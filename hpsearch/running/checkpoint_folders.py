@@ -182,14 +182,6 @@ def folders_of(record: StudyRecord) -> list[str]:
     return [*present, *record.former_checkpoints]
 
 
-def settle(record: StudyRecord, home: StudyFolder) -> None:
-    """Record the folder of a study from now on, and its former one."""
-    former = [folder for folder in folders_of(record) if folder != home.folder]
-    record.uid = home.mark.uid
-    record.checkpoints = home.folder
-    record.former_checkpoints = former
-
-
 def _anothers(folder: str, owner: Mark) -> UserError:
     what = f"{folder} holds the checkpoints of another study, {owner.study} (uid {owner.uid})"
     return UserError(

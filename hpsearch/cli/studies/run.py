@@ -89,8 +89,8 @@ def run_study(study: Path, options: RunOptions, *, resume: bool = False) -> None
         earlier = earlier_studies(store, spec)
         resources = _resources(options, spec)
         study_run = on_ray.StudyRun(spec, home, resources, options.address, known_good, spec.track)
-        take_up = partial(create_study, store, spec, home.folder, home.mark.uid, earlier)
-        _drive(store, study_run, take_up, options, len(known_good))
+        open_history = partial(create_study, store, spec, home.folder, home.mark.uid, earlier)
+        _drive(store, study_run, open_history, options, len(known_good))
 
 
 def _exists(store: Store, spec: StudySpec, file: Path) -> StudyExists:
@@ -214,7 +214,7 @@ def _resources(options: RunOptions, spec: StudySpec) -> Resources:
 def _drive(
     store: Store,
     study_run: on_ray.StudyRun,
-    take_up: Callable[[], History],
+    open_history: Callable[[], History],
     options: RunOptions,
     *beside: int,
 ) -> None:
@@ -237,7 +237,7 @@ def _drive(
                 watches.begins(driver)
 
             watch = watched_by(watches.watch, view.watch)
-            study = on_ray.drive(store, study_run, take_up, watch, begins)
+            study = on_ray.drive(store, study_run, open_history, watch, begins)
         watches.ended(study)
     if study.state is StudyState.INTERRUPTED:
         raise interruption_of(study, resume)
