@@ -7,7 +7,8 @@ since the epoch. Randomness is derived, by the searcher.
 
 The path of one report:
 
- 1. A worker makes it a `Reported` with its checkpoints, and the driver calls `Study.on_event`.
+ 1. The driver calls `Study.on_event` with a `Reported` (`hpsearch.running.executors.worker` tells
+ how it gets there).
  2. `on_event` finds the current attempt. `AttemptEvents` checks that the report has all its
  metrics, and adds it to the history.
  3. `Agenda.update_phase` moves the study's phase (`domain.phase`) by what is left of the budget.

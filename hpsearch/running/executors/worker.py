@@ -4,6 +4,24 @@ It knows no cluster. Orders come in by `launch`, `advance`, `stop` and `recorded
 `poll`. All of these return at once (`poll` after its timeout), while a thread of the worker's own
 trains. Everything expensive stays in the process: imported libraries, the task, its prepared data,
 and the pretrained weights that the task itself keeps.
+
+The way of one report, from the training to the database and back (`brain.study` says what is
+decided on it):
+
+ 1. `trials.running.runner.Runner.advance` yields what the task reports, up to the level at which
+ the attempt has to wait, `Control.until`.
+ 2. `Execution` makes it a `Reported`, with the newest whole checkpoint and the best one. At the
+ level where it waits, it saves first.
+ 3. `Thinning` holds it back if the attempt has made very many, and neither a level of the study
+ nor some seconds have passed. The last one of an attempt is never left out.
+ 4. `Worker.poll` hands it out with what comes within `GATHER_S`, or at once where it waits.
+ 5. That is the answer to the long poll of the actor (`ray_slot`). `RayExecutor.poll` gives the
+ events of all slots to the driver, in order.
+ 6. `Driver` has the brain decide on them, and `Journal.write` commits all that has changed in one
+ transaction (`store.contents.write`), fenced by the lease.
+ 7. Then the driver tells the executor what is recorded, and sends the commands. They go out with
+ the next poll: older checkpoints are removed at the next report, and `Advance` raises
+ `Control.until`, which lets the training go on.
 """
 
 import os
