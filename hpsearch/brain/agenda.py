@@ -2,10 +2,10 @@
 
 A trial that was cut short comes first, in every phase. Then:
 
-- *searching*: a promotion, and then a new configuration. When too little is left to train a new one
-  in full, paused trials that may still turn out the best go before it.
+- *searching*: a paused trial, and then a new configuration. `search.promotion` tells which paused
+  trial goes on in each phase.
 - *finishing*, as all configurations have been tried or a new one would not even reach the highest
-  rung: paused trials that may still win. Slots that are left begin to confirm the leaders.
+  rung: a paused trial. Slots that are left begin to confirm the leaders.
 - *confirming*: repeats of the leaders on fresh seeds (`confirmation`). The rest of a budget of time
   or money goes to the search again, or else to further repeats.
 
@@ -30,7 +30,6 @@ from hpsearch.domain.phase import Phase
 from hpsearch.domain.records import Outcome, Trial
 from hpsearch.domain.seeds import derived_seed
 from hpsearch.errors import UserError
-from hpsearch.search.rungs import Judgement
 from hpsearch.study_file.models import StudySpec
 
 FirstConfiguration = tuple[Role, dict[str, Any]]
@@ -256,21 +255,14 @@ class Agenda:
         return None
 
     def _search(self, headroom: Headroom) -> Work | None:
-        promotion = _promoted(self._context.searcher.promotion(self._promotable(headroom)))
-        if promotion is None and not headroom.reaches(self._total):
-            # Where no new one can be trained in full, one that can only be trained further will do.
-            promotion = self._likeliest_to_win(headroom) or _promoted(
-                self._context.searcher.likeliest_to_win(
-                    lambda trial: self._can_continue(trial, headroom)
-                )
-            )
+        promotion = self._promotion(headroom)
         if promotion is not None:
             return promotion if self._can_continue(promotion.trial, headroom) else None
         can_start = headroom.can_start(self._context.searcher.first_stretch)
         return self._new_trial(headroom.now) if can_start else None
 
     def _finish(self, headroom: Headroom, running: int) -> Work | None:
-        promotion = self._likeliest_to_win(headroom)
+        promotion = self._promotion(headroom)
         if promotion is not None:
             return promotion if self._can_continue(promotion.trial, headroom) else None
         if self._context.spec.search.confirm is None:
@@ -309,15 +301,27 @@ class Agenda:
     def _more_search(self, headroom: Headroom) -> Work | None:
         """A paused trial that can still be trained in full, or a new one; None if less is left than
         that takes, with the repeats of one that leads."""
-        promotion = self._likeliest_to_win(headroom)
+        promotion = self._promotion(headroom)
         if promotion is not None and self._can_continue(promotion.trial, headroom):
             return promotion
         may_complete = not self._all_tried and headroom.reaches(self._total)
         can_start = may_complete and headroom.can_start(self._context.searcher.first_stretch)
         return self._new_trial(headroom.now) if can_start else None
 
-    def _likeliest_to_win(self, headroom: Headroom) -> Work | None:
-        return _promoted(self._context.searcher.likeliest_to_win(self._promotable(headroom)))
+    def _promotion(self, headroom: Headroom) -> Work | None:
+        promotion = self._context.searcher.promotion
+        if promotion is None:
+            return None
+        found = promotion.next(
+            self._context.progress.phase,
+            self._promotable(headroom),
+            lambda trial: self._can_continue(trial, headroom),
+            new_completes=headroom.reaches(self._total),
+        )
+        if found is None:
+            return None
+        trial, judgement = found
+        return Work(trial, DecisionKind.PROMOTE, judgement.why, judgement.against)
 
     def _promotable(self, headroom: Headroom) -> Callable[[Trial], bool]:
         """A test of a paused trial: if it can still be trained in full, or where none can,
@@ -358,10 +362,3 @@ class Agenda:
         seed = derived_seed(self._context.spec.seed, number, "trial")
         trial = Trial(number, State.QUEUED, {}, seed=seed, created=now, role=role)
         return self._context.history.add_trial(trial)
-
-
-def _promoted(found: tuple[Trial, Judgement] | None) -> Work | None:
-    if found is None:
-        return None
-    trial, judgement = found
-    return Work(trial, DecisionKind.PROMOTE, judgement.why, judgement.against)

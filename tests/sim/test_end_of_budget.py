@@ -74,7 +74,8 @@ def test_what_can_still_win_goes_on_before_a_new_trial_that_cannot(monkeypatch):
             return searcher.stretch(paused) * 10 <= 0.9 * left
 
         if left < 80:  # a new one takes 90 s
-            assert searcher.likeliest_to_win(can_go_on) is None
+            assert searcher.promotion is not None
+            assert searcher.promotion.likeliest_to_win(can_go_on) is None
         propose(trial, given)
 
     monkeypatch.setattr(searcher.proposals, "propose", proposes)

@@ -294,7 +294,10 @@ def _more(text: str, plan: PlannedStudy) -> dict[str, Any]:
 
 
 def _drive(
-    store: Store, plan: PlannedStudy, study_run: on_ray.StudyRun, open_history: Callable[[], History]
+    store: Store,
+    plan: PlannedStudy,
+    study_run: on_ray.StudyRun,
+    open_history: Callable[[], History],
 ) -> None:
     resume = store.command(f"resume {plan.name}")
     view = LiveView(StudyPanel(store, plan.name), quiet=plan.quiet)

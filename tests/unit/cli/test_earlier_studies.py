@@ -46,7 +46,9 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def simulated(store: Store, run: StudyRun, open_history: Any, watch: Any, on_driver: Any) -> StudyRecord:
+def simulated(
+    store: Store, run: StudyRun, open_history: Any, watch: Any, on_driver: Any
+) -> StudyRecord:
     """Drives a study as `on_ray.drive` does, without a cluster."""
     history: History = open_history()
     executor = SimulatedExecutor(Bowl(), trial_budget(run.spec), 1)
