@@ -206,7 +206,7 @@ class AskingSession:
         heartbeats.seen(connection, study_id, transaction.now, forgets_stop=forgets_stop)
 
 
-class Pulse:
+class HeartbeatThread:
     """Renews the heartbeats of a session while it holds attempts. It has a connection of its own:
     the session may wait long for a transaction."""
 
@@ -214,7 +214,7 @@ class Pulse:
         self._session = session
         self._every_s = min(RENEW_S, session.ttl_s / 4)
         self._ended = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="hpsearch pulse", daemon=True)
+        self._thread = threading.Thread(target=self._run, name="hpsearch heartbeats", daemon=True)
         self._thread.start()
 
     def end(self) -> None:

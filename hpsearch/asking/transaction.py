@@ -131,7 +131,7 @@ class Transaction:
                 brain.on_event(ev.Finished(*key), self.now)
             else:
                 self._watch_time(running)
-        return self._settled(running, checkpoint)
+        return self._verdict(running, checkpoint)
 
     def end(self, event: ev.Finished | ev.Failed | ev.Stopped) -> ReportVerdict:
         """Take in the end of an attempt."""
@@ -143,7 +143,7 @@ class Transaction:
             came_through = attempt is not None and attempt.outcome is ends.get(type(event))
             return self._ended_before(key, came_through=came_through)
         self._brain().on_event(event, self.now)
-        return self._settled(running, None)
+        return self._verdict(running, None)
 
     def _is_best(self, number: int, metrics: Mapping[str, float]) -> bool:
         objectives = self._brain().spec.objectives
@@ -163,7 +163,7 @@ class Transaction:
             text = f"ran past its time limit of {limit_s:g} s"
             brain.on_event(ev.Failed(*running.key, ErrorKind.TIMEOUT, text), self.now)
 
-    def _settled(self, running: CurrentAttempt, checkpoint: str | None) -> ReportVerdict:
+    def _verdict(self, running: CurrentAttempt, checkpoint: str | None) -> ReportVerdict:
         brain = self._brain()
         if self.stop_requested:
             brain.interrupt()

@@ -145,7 +145,7 @@ class Agenda:
     def next(self, headroom: Headroom, running: int) -> Work | None:
         """The next piece of work, if there is one and the budget allows it.
 
-        While trials of the search run, `running` of them, the standings may still change.
+        While trials of the search run, `running` of them, their order may still change.
         """
         queued = self._from_queue(headroom)
         if queued is not None:
@@ -159,7 +159,7 @@ class Agenda:
             case Phase.FINISHING:
                 return self._finish(headroom, running)
             case Phase.CONFIRMING:
-                return self._race(headroom)
+                return self._confirm(headroom)
         return None
 
     def why_no_work(self) -> str:
@@ -269,14 +269,14 @@ class Agenda:
             return None
         if running == 0:
             self._begin_confirming()
-            return self._race(headroom)
+            return self._confirm(headroom)
         leader = self._confirmation.early_leader(running)
         if leader is None:
             return None
         self._confirmation.record(search_waits=False)
         return self._repeat(headroom, leader)
 
-    def _race(self, headroom: Headroom) -> Work | None:
+    def _confirm(self, headroom: Headroom) -> Work | None:
         due = self._repeat(headroom, self._confirmation.next_leader())
         if due is not None or not headroom.is_limited:
             return due

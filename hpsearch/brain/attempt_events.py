@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from hpsearch.brain.agenda import Agenda
 from hpsearch.brain.attempts import CurrentAttempt
 from hpsearch.brain.context import Context
-from hpsearch.brain.trial_log import lacking, not_finite, record_of
+from hpsearch.brain.trial_log import missing_metrics, not_finite, record_of
 from hpsearch.domain import events as ev
 from hpsearch.domain.facts import DecisionKind, ErrorKind
 from hpsearch.domain.lifecycle import State
@@ -41,8 +41,8 @@ class AttemptEvents:
                 self.context.attempts.began(running, event)
             case ev.Reported():
                 self._reported(running, trial, event, now)
-            case ev.Asked():
-                self._asked(running, trial, event, now)
+            case ev.Queried():
+                self._queried(running, trial, event, now)
             case ev.Noted():
                 self.context.log.note(trial, event)
             case _:
@@ -53,7 +53,7 @@ class AttemptEvents:
     def _reported(
         self, running: CurrentAttempt, trial: Trial, event: ev.Reported, now: float
     ) -> None:
-        problem = lacking(self.context.spec, event)
+        problem = missing_metrics(self.context.spec, event)
         if problem is not None:
             self._stop_as_failed(running, trial, ErrorKind.ERROR, problem, now)
             return
@@ -122,7 +122,9 @@ class AttemptEvents:
 
     # ----------------------------------------------------------------------------------- a question
 
-    def _asked(self, running: CurrentAttempt, trial: Trial, event: ev.Asked, now: float) -> None:
+    def _queried(
+        self, running: CurrentAttempt, trial: Trial, event: ev.Queried, now: float
+    ) -> None:
         """Send a parameter's value: the one on record, or one that is drawn now. It is sent once
         the record has been committed, so that another attempt of the trial gets the same value."""
         try:

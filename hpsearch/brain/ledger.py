@@ -39,16 +39,16 @@ STOPPING_S = 5.0
 
 ROUNDING_S = 1e-6  # seconds by which a clock may be too early at the moment for which it was set
 
-LATELY = 10  # the number of latest start-ups, of each kind of worker, that foretell the next one
+LATEST_START_UPS = 10  # of each kind of worker, which foretell the next one
 
 
-def gpu_share(gpus: float) -> float:
+def charged_gpus(gpus: float) -> float:
     """GPU-seconds that a slot costs per second."""
     return gpus if gpus > 0 else 1.0
 
 
 @dataclass(frozen=True, slots=True)
-class Rate:
+class ChargeRate:
     """GPUs that an attempt is charged for, and since when: by them alone its whole charge is right,
     so that is before its start where it was charged for more until lately, and later for less."""
 
@@ -57,11 +57,11 @@ class Rate:
 
     def charge(self, now: float) -> float:
         """GPU-seconds until a time."""
-        return max(0.0, now - self.since) * gpu_share(self.gpus)
+        return max(0.0, now - self.since) * charged_gpus(self.gpus)
 
-    def changed(self, gpus: float, now: float) -> "Rate":
+    def changed(self, gpus: float, now: float) -> "ChargeRate":
         """The rate of the same attempt with other GPUs from now on."""
-        return Rate(gpus, now - self.charge(now) / gpu_share(gpus))
+        return ChargeRate(gpus, now - self.charge(now) / charged_gpus(gpus))
 
 
 @dataclass
@@ -109,7 +109,7 @@ class Ledger:
         self.reserved[key] = attempt.reserved_gpu_seconds
         self.to_pay[key] = attempt.reserved_gpu_seconds * self._price(attempt.device)
 
-    def settle(self, attempt: Attempt) -> None:
+    def spend(self, attempt: Attempt) -> None:
         """Record what an ended attempt used as spent, and free the rest of its reservation."""
         key = (attempt.trial, attempt.number)
         self.reserved.pop(key, None)
@@ -175,8 +175,9 @@ class StartUps:
     """The latest start-ups of attempts, in seconds."""
 
     def __init__(self) -> None:
-        self._cold: deque[_Seen] = deque(maxlen=LATELY)  # of the first attempts on their workers
-        self._warm: deque[_Seen] = deque(maxlen=LATELY)  # of all others
+        # Of the first attempts on their workers, and of all others.
+        self._cold: deque[_Seen] = deque(maxlen=LATEST_START_UPS)
+        self._warm: deque[_Seen] = deque(maxlen=LATEST_START_UPS)
 
     def add(self, seconds: float, key: Key | None = None, *, is_warm: bool) -> None:
         """Count an attempt that came to train after so many seconds."""
@@ -225,7 +226,7 @@ class Spending:
         self.time = WorkingTime(history, budget.wall_clock_s)
         self.start_ups = _recalled(history)
         for attempt in attempts:
-            self.ledger.settle(attempt)
+            self.ledger.spend(attempt)
             self._note_unreported(attempt)
 
     def change_budget(self, budget: StudyBudget) -> None:
@@ -293,7 +294,7 @@ class Spending:
         pace = self.pace_of(trial, device) or self.paces.slowest(device)
         worst_s = self._worst_s(stretch, pace, start_up_s)
         if worst_s is not None:
-            return worst_s * gpu_share(gpus)
+            return worst_s * charged_gpus(gpus)
         fair = unspent / max(1, slots) * 0.99
         return max(fair, self._most_unreported)
 
@@ -319,14 +320,14 @@ class Spending:
         self._history.touch_attempt(attempt)
         return True
 
-    def due(self, running: Iterable[tuple[Attempt, Rate]]) -> float | None:
+    def due(self, running: Iterable[tuple[Attempt, ChargeRate]]) -> float | None:
         """The time at which the first of these attempts, each with its rate, will have outgrown its
         reservation; None if none will."""
         if not self.ledger.is_limited:
             return None
         return min((_outgrown_at(attempt, rate) for attempt, rate in running), default=None)
 
-    def is_outgrown(self, attempt: Attempt, now: float, rate: Rate) -> bool:
+    def is_outgrown(self, attempt: Attempt, now: float, rate: ChargeRate) -> bool:
         """True if an attempt has used up its reservation."""
         if not self.ledger.is_limited:
             return False
@@ -339,14 +340,14 @@ class Spending:
         left = self.ledger.left(attempt.device)
         return self.reserve(attempt, more if left is None else max(1.0, min(more, left)))
 
-    def rescale(self, attempt: Attempt, before: Rate, after: Rate, now: float) -> None:
+    def rescale(self, attempt: Attempt, before: ChargeRate, after: ChargeRate, now: float) -> None:
         """Reserve for the rest of an attempt at another rate; what is left may be too little."""
         if self.ledger.is_limited:
             rest = attempt.reserved_gpu_seconds - before.charge(now)
-            factor = gpu_share(after.gpus) / gpu_share(before.gpus)
+            factor = charged_gpus(after.gpus) / charged_gpus(before.gpus)
             self.reserve(attempt, max(0.0, rest) * (factor - 1))
 
-    def give_back(self, attempt: Attempt, rest: float, now: float, rate: Rate) -> None:
+    def give_back(self, attempt: Attempt, rest: float, now: float, rate: ChargeRate) -> None:
         """Free what is reserved for an attempt beyond the worst case of the rest of its stretch, at
         the trial's own pace."""
         pace = self.paces.of(self._history.trials[attempt.trial], attempt.device)
@@ -360,8 +361,8 @@ class Spending:
 
     # ----------------------------------------------------------------------------------- afterwards
 
-    def settle(
-        self, attempt: Attempt, outcome: Outcome, now: float, rate: Rate, note: str | None
+    def end(
+        self, attempt: Attempt, outcome: Outcome, now: float, rate: ChargeRate, note: str | None
     ) -> None:
         """Charge an attempt that has ended, and its trial, for the time it held its slot."""
         history = self._history
@@ -371,7 +372,7 @@ class Spending:
         attempt.outcome = outcome
         attempt.note = note
         attempt.gpu_seconds = gpu_seconds
-        self.ledger.settle(attempt)
+        self.ledger.spend(attempt)
         trial.gpu_seconds += gpu_seconds
         taken = ((each.device, each.gpu_seconds) for each in trial.attempts)
         trial.cost = self.ledger.budget.cost_of(taken)
@@ -403,8 +404,8 @@ def _recalled(history: History) -> StartUps:
     return start_ups
 
 
-def _outgrown_at(attempt: Attempt, rate: Rate) -> float:
+def _outgrown_at(attempt: Attempt, rate: ChargeRate) -> float:
     """The time at which an attempt must have more reserved, or stop: a little before its
     reservation is used up, since it takes a step and a save to stop."""
-    reserved_s = attempt.reserved_gpu_seconds / gpu_share(rate.gpus)
+    reserved_s = attempt.reserved_gpu_seconds / charged_gpus(rate.gpus)
     return rate.since + max(reserved_s - STOPPING_S, reserved_s * 0.9)

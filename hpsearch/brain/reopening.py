@@ -41,8 +41,8 @@ def reopen(history: History) -> None:
             trial.error_kind = None
             trial.error_text = None
             history.touch(trial)
-    if gave_up and study.race is not None:
-        study.race = None
+    if gave_up and study.confirmation is not None:
+        study.confirmation = None
         history.touch_study()
 
 

@@ -41,7 +41,7 @@ class Retention:
         self._max_gb = spec.checkpoints.max_gb
         self._clock = 0
         self._stored: set[int] = set()  # the trials that run or have a checkpoint
-        self._ranked = InOrder(history, self._place_if_ranked)
+        self._ranked = InOrder(history, self._rank_key_if_ranked)
 
     def drop(self) -> list[tuple[Trial, str]]:
         """Take from the records every checkpoint that is not kept.
@@ -129,13 +129,13 @@ class Retention:
         if self._several:
             return foremost(trials, self._directions, len(trials))
 
-        return sorted(trials, key=self._place)
+        return sorted(trials, key=self._rank_key)
 
-    def _place(self, trial: Trial) -> tuple[float, ...]:
+    def _rank_key(self, trial: Trial) -> tuple[float, ...]:
         return (trial.violation, trial.value is None, *place_of(trial, self._sign))
 
-    def _place_if_ranked(self, trial: Trial) -> tuple[float, ...] | None:
-        return self._place(trial) if counts(trial) else None
+    def _rank_key_if_ranked(self, trial: Trial) -> tuple[float, ...] | None:
+        return self._rank_key(trial) if counts(trial) else None
 
 
 def in_gb(amount: float) -> str:

@@ -115,7 +115,7 @@ class Study:
             self._context.log.keep_findings(event)
         running = self._context.attempts.current(event.trial, event.attempt)
         if running is not None:
-            running.heard = now
+            running.last_event = now
             self._events.handle(running, event, now)
         elif isinstance(event, ev.Stopped):
             self._context.log.keep_last_checkpoint(event)
@@ -259,7 +259,7 @@ class Study:
     def driver_was_away(self, seconds: float) -> None:
         """Leave these seconds out of the silence of attempts: the driver was not listening."""
         for running in self.running.values():
-            running.heard += seconds
+            running.last_event += seconds
             running.away_s += seconds
             if running.reported is not None:
                 running.reported += seconds

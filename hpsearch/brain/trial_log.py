@@ -163,7 +163,7 @@ def _keep_margins(trial: Trial, margins: Mapping[str, float]) -> None:
         trial.system_attrs = {**trial.system_attrs, **named}
 
 
-def lacking(spec: StudySpec, event: Reported) -> str | None:
+def missing_metrics(spec: StudySpec, event: Reported) -> str | None:
     """The metrics of objectives and limits that a report lacks, in a sentence; None if it has them
     all."""
     objectives = [objective.metric for objective in spec.objectives]

@@ -18,9 +18,9 @@ trains up to the next rung, perhaps for nothing. So a pause pays where
 
     start + (resource - kept) * pace <= WORTH * (next rung - resource) * pace
 
-**Phase.** At a report (`after_report`), a trial in the quota goes on. Any other pauses if that pays,
-but goes on at once where no new trial is to come and it is the likeliest to win. Where a pause does
-not pay, it goes on by its chance, or is stopped for good.
+**Phase.** At a report (`after_report`), a trial in the quota goes on. Any other pauses if that
+pays, but goes on at once where no new trial is to come and it is the likeliest to win. Where a
+pause does not pay, it goes on by its chance, or is stopped for good.
 
 A free slot (`next`) takes the first in the quota, of the highest rung, while the study is
 searching; where no new trial can be trained in full, also the likeliest to win. Afterwards it takes

@@ -112,7 +112,7 @@ class Searcher:
 
     def until(self, trial: Trial) -> float:
         """The resource up to which a trial may train before it must wait for a judgement."""
-        if trial.goes_all_the_way:
+        if trial.trains_in_full:
             return self._total
         if self._rungs is not None:
             ahead = self._rungs.level_after(trial.rung, trial.resource)
@@ -148,7 +148,7 @@ class Searcher:
     @unheard()
     def _judge_by_pruner(self, trial: Trial, report: ReportRecord) -> Judgement:
         resource, pruner = report.resource, self._pruner
-        if isinstance(pruner, NopPruner) or trial.goes_all_the_way or resource >= self._total:
+        if isinstance(pruner, NopPruner) or trial.trains_in_full or resource >= self._total:
             return Judgement(Verdict.CONTINUE, "not to be judged")
         kind = self._spec.search.pruner.kind
         trial_id = id_of(trial, self._storage, self._history)
@@ -198,7 +198,7 @@ class Searcher:
                 rungs.finish(number, score)
             return Judgement(Verdict.CONTINUE, "between rungs")
         rung = rungs.rungs[index]
-        if trial.goes_all_the_way:
+        if trial.trains_in_full:
             rung.record(number, score)
             rung.exempt(number)
             return Judgement(Verdict.CONTINUE, "goes all the way")
@@ -271,7 +271,7 @@ class Searcher:
             if index is not None:
                 rung = rungs.rungs[index]
                 rung.record(number, score)
-                if trial.goes_all_the_way:
+                if trial.trains_in_full:
                     rung.exempt(number)
             elif resource >= self._total:
                 rungs.finish(number, score)

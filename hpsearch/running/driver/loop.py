@@ -142,7 +142,7 @@ class Driver:
         self._stop_by: float | None = None
         """Until when workers may save, once they were asked to stop."""
         self._listened = 0.0  # when the executor last answered a poll
-        self._is_asked = False  # true if requests wait in the database
+        self._has_requests = False  # true if requests wait in the database
         self.took = TickTimes()  # of the latest tick
         self.journal = Journal(store, study.history.study, lease, resources, self._clock)
 
@@ -215,7 +215,7 @@ class Driver:
         self._execute(commands)
 
     def _decide(self, events: list[ev.Event], now: float) -> list[ev.Command]:
-        if self._stop_requested and not self._is_asked:
+        if self._stop_requested and not self._has_requests:
             self.study.interrupt(self._signal)  # before workers say that they got the same signal
         commands: list[ev.Command] = []
         for event in events:
@@ -227,9 +227,9 @@ class Driver:
         return commands
 
     def _answer_requests(self, now: float) -> list[ev.Command]:
-        if not self._is_asked:
+        if not self._has_requests:
             return []
-        self._is_asked = False
+        self._has_requests = False
         commands: list[ev.Command] = []
         for request in self.journal.requests():
             commands += self.study.on_request(request, now)
@@ -258,7 +258,7 @@ class Driver:
             began = time.perf_counter()
             entry = self.journal.write(changes, now)
             self.took.commit_s = time.perf_counter() - began
-            self._is_asked = entry.has_requests
+            self._has_requests = entry.has_requests
             # Not `|=`: it would forget a signal that comes while the database is written.
             if entry.stop_requested:
                 self._stop_requested = True

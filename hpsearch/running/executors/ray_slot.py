@@ -28,11 +28,12 @@ from trials.running import surroundings
 
 AttemptKey = tuple[int, int]  # (trial, attempt)
 
-Box = list[Any]
+DataRef = list[Any]
 """Holds a reference to prepared data. Boxed, it can be passed to a call that does not wait for the
 data."""
 
-OrderWithData = tuple[ev.Command, Box | None]  # a command, with its prepared data if it is a launch
+OrderWithData = tuple[ev.Command, DataRef | None]
+"""A command, with its prepared data if it is a launch."""
 
 Mail = tuple[dict[AttemptKey, float], list[OrderWithData]]
 """The load of a poll: up to which resource attempts' reports are in the database, and
@@ -42,7 +43,7 @@ commands. It is one value, because Ray serialises each argument by itself."""
 NODE_LABEL = "ray.io/node-id"  # a label that Ray gives each node
 
 
-class Hello(NamedTuple):
+class WorkerReady(NamedTuple):
     """The answer of an actor whose worker is ready."""
 
     address: str
@@ -63,7 +64,7 @@ class WorkerActor:
         has_gpu = gpus > 0
         self._device = "cuda:0" if has_gpu else "cpu"
         self._needs_torch = has_gpu and config.needs_torch(1 + len(followers))
-        share = gpus if has_gpu else 1.0
+        memory_fraction = gpus if has_gpu else 1.0
         surroundings.settle()
         worker_process.let_children_die_with_us()
         self._followers = Followers(followers, silent_s) if followers else None
@@ -71,14 +72,14 @@ class WorkerActor:
             config,
             lambda box: ray.get(box[0]),
             self._device,
-            share,
+            memory_fraction,
             prints_into_logs=True,
             team=self._followers,
         )
         worker_process.on_notice(partial(self._worker.retire, signalled=True))
 
     @ray.method(concurrency_group="command")
-    def hello(self) -> Hello:
+    def ready(self) -> WorkerReady:
         """Answer once the worker is ready, and those that follow it."""
         processes = [this_process()]
         faults: dict[str, str] = {}
@@ -87,7 +88,7 @@ class WorkerActor:
         if self._needs_torch:
             faults |= fault_here(self._device)
         device = self._device if self._device == "cpu" else gpu.name()
-        return Hello(ray.util.get_node_ip_address(), device, processes, faults)
+        return WorkerReady(ray.util.get_node_ip_address(), device, processes, faults)
 
     @ray.method(concurrency_group="poll")
     def poll(self, timeout_s: float, mail: Mail) -> list[Answer]:
@@ -125,8 +126,8 @@ class RaySlot:
     followers: list[Any]
     group: PlacementGroup  # what it takes, reserved in Ray
     pending: Any
-    """The call that is out: first `hello`, then one poll after another; None between two."""
-    asked: float  # when that call was sent, by the monotonic clock
+    """The call that is out: first `ready`, then one poll after another; None between two."""
+    called_at: float  # when that call was sent, by the monotonic clock
     placed: bool = False  # true if its group has a place on a node
     ready: bool = False
     given_back: bool = False  # true if its room goes to another study once it has saved
@@ -141,7 +142,7 @@ class RaySlot:
     """Up to which resource each attempt's reports are in the database. Goes out with the next
     poll."""
 
-    def order(self, command: ev.Command, data: Box | None = None) -> None:
+    def order(self, command: ev.Command, data: DataRef | None = None) -> None:
         """Send a command: with the next poll, or at once where a poll is out."""
         if self.pending is None:
             self.orders.append((command, data))
@@ -160,7 +161,7 @@ class RaySlot:
         self.pending = self.actor.poll.remote(hold_s, (self.recorded, self.orders))
         self.recorded = {}
         self.orders = []
-        self.asked = time.monotonic()
+        self.called_at = time.monotonic()
 
     @property
     def nodes(self) -> set[str]:
@@ -168,7 +169,7 @@ class RaySlot:
         return {process.node for process in self.processes}
 
     @property
-    def card(self) -> str:
+    def gpu_id(self) -> str:
         """The id of its placement group: that of its GPU, where slots share GPUs."""
         return str(self.group.id.hex())
 
@@ -186,9 +187,9 @@ class RaySlot:
         """True if it could have worked for so many seconds, and had nothing to do."""
         return self.ready and not self.attempts and now - self.free_since > seconds
 
-    def was_unheard(self, seconds: float) -> None:
+    def skip_silence(self, seconds: float) -> None:
         """Count no silence of so many seconds in which nobody listened."""
-        self.asked += seconds
+        self.called_at += seconds
         for attempt, stop_by in self.attempts.items():
             if stop_by is not None:
                 self.attempts[attempt] = stop_by + seconds

@@ -108,7 +108,7 @@ class Worker:
     Args:
         fetch: Makes the data from `launch`'s argument.
         device: The torch device that attempts train on.
-        share: This worker's share of the device's memory; 1 and more for all of it.
+        memory_fraction: This worker's part of the device's memory; 1 and more for all of it.
         prints_into_logs: Whether this process prints into the log of an attempt while it runs.
         team: The other processes of each attempt; None without any.
     """
@@ -118,14 +118,14 @@ class Worker:
         config: WorkerConfig,
         fetch: Callable[[Any], Any],
         device: str = "cpu",
-        share: float = 1.0,
+        memory_fraction: float = 1.0,
         *,
         prints_into_logs: bool = False,
         team: Team | None = None,
     ) -> None:
         self._team = team
         self._prints_into_logs = prints_into_logs
-        self._state = WorkerState(config, fetch, device, share)
+        self._state = WorkerState(config, fetch, device, memory_fraction)
         self._device = device
         self._orders: SimpleQueue[tuple[ev.Launch, Any, Control]] = SimpleQueue()
         self._controls: dict[tuple[int, int], Control] = {}
@@ -239,7 +239,7 @@ class Worker:
                     self._state, order, control, self._hold_back, self._send, log, ranks
                 )
                 try:
-                    ending = execution.settled(execution.run(data))
+                    ending = execution.end_run(execution.run(data))
                     if self._team is not None:
                         ending, why = self._team.verdict(ending)
                 except ProcessEnded as end:

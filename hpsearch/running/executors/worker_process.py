@@ -20,7 +20,7 @@ from trials.running.watcher import adopt, descendants, end_left, parent_of, watc
 from trials.tasks.function import process as training
 
 MARK = "HPSEARCH_WORKER"  # the environment variable that marks what a worker has started
-SETTLE_S = 1.0  # the time that processes may take to end by themselves after their attempt
+ENDING_S = 1.0  # the time that processes may take to end by themselves after their attempt
 KILL_S = 5.0  # the time in which those that were killed are waited for
 _LOOK_S = 0.02
 _SHOWN = 10
@@ -83,7 +83,7 @@ def end_those_left(before: frozenset[int] | None) -> str | None:
     if not left:
         return None
     gc.collect()  # a pool of processes ends with the object that has started it
-    give_up = time.monotonic() + SETTLE_S
+    give_up = time.monotonic() + ENDING_S
     while left and time.monotonic() < give_up:
         time.sleep(_LOOK_S)
         left = started() - before

@@ -11,7 +11,7 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
-from hpsearch.brain.trial_log import lacking
+from hpsearch.brain.trial_log import missing_metrics
 from hpsearch.domain import events as ev
 from hpsearch.domain.numbers import duration, in_unit, pairs
 from hpsearch.errors import UserError
@@ -123,13 +123,15 @@ def start(
 ) -> tuple[Tried, list[bytes]]:
     """Begin one trial, as `try_out` with `further` arguments; also the lines that it has printed,
     but for its reports."""
-    share = spec.resources.gpu
+    gpus = spec.resources.gpu
     with drafts.temporary("hpsearch-check-") as folder:
         config = worker_config(spec, folder)
         order = ev.Launch(0, 1, "check", params, spec.seed, until=0.0)
-        of_device = 1.0 if isinstance(share, str) or share == 0 else float(share)
+        memory_fraction = 1.0 if isinstance(gpus, str) or gpus == 0 else float(gpus)
         has_ranks = spec.resources.processes > 1
-        tried = try_out(config, order, device, of_device, LIMIT_S, has_ranks=has_ranks, **further)
+        tried = try_out(
+            config, order, device, memory_fraction, LIMIT_S, has_ranks=has_ranks, **further
+        )
         log = Path(str(config.log(0, 1)))
         return tried, _printed(log) if log.is_file() else []
 
@@ -157,7 +159,7 @@ def _note_report(spec: StudySpec, report: ev.Reported, tried: Tried, note: Note)
     """
     at = in_unit(report.resource, spec.budget.per_trial.unit.value)
     note(f"first report: at {at}, after {duration(tried.seconds)}: {pairs(report.metrics)}")
-    problem = lacking(spec, report)
+    problem = missing_metrics(spec, report)
     if problem is not None:
         raise UserError(problem, "report it, or change objective or constraints")
     for objective in spec.objectives:

@@ -73,9 +73,9 @@ def drive(
 ) -> StudyRecord:
     """Drive a study on Ray until it has finished or was interrupted, and return its record.
 
-    `open_history` creates or reads the study once the cluster is there: without one, nothing is left
-    behind. `watch` is called after every tick, and `on_driver` with the driver before it starts,
-    for signal handlers."""
+    `open_history` creates or reads the study once the cluster is there: without one, nothing is
+    left behind. `watch` is called after every tick, and `on_driver` with the driver before it
+    starts, for signal handlers."""
     # Imported here: only a driver needs a cluster.
     from hpsearch.running.executors.awaited import AwaitedExecutor
     from hpsearch.running.executors.cluster.ray_cluster import cluster

@@ -34,12 +34,12 @@ class Sent:
     place for the study; a record of another place does not count. `again` forgets the record."""
 
     def __init__(self, folder: str, tracker: str, target: str, *, again: bool = False) -> None:
-        self._place = folder_at(inside(folder, TRACKING))
+        self._folder = folder_at(inside(folder, TRACKING))
         self._file = f"{tracker}.json"
         self._target = without_passwords(target)
         self.study = ""  # the digest of the study's facts
         self.trials: dict[int, SentTrial] = {}
-        written = json.loads(self._place.text(self._file) or "{}")
+        written = json.loads(self._folder.text(self._file) or "{}")
         if written.get("target") == self._target and not again:
             self.study = written["study"]
             self.trials = {int(key): SentTrial(*sent) for key, sent in written["trials"].items()}
@@ -51,7 +51,7 @@ class Sent:
     def write(self) -> None:
         """Write the file. Raises what the store of the folder raises."""
         content = {"target": self._target, "study": self.study, "trials": self.trials}
-        self._place.write(self._file, json.dumps(content))
+        self._folder.write(self._file, json.dumps(content))
 
 
 class Mirror:

@@ -39,7 +39,7 @@ RETIRED = "told to end (SIGTERM)"
 
 Ending = ev.Finished | ev.Stopped | ev.Failed
 
-Message = ev.Reported | ev.Asked | ev.Noted  # what an attempt says while it trains
+Message = ev.Reported | ev.Queried | ev.Noted  # what an attempt says while it trains
 
 log = logging.getLogger("hpsearch")
 
@@ -144,7 +144,7 @@ class Execution:
     def _trained(self, given: Any) -> Ending:
         try:
             self._state.make_ready(self._order)
-            params, began = self._settle_arithmetic()
+            params, began = self._adopt_arithmetic()
             self._began(began)
             self._runner = self._start(params, given)
             self._began(replace(began, start_up_s=time.monotonic() - self._control.ordered))
@@ -161,7 +161,7 @@ class Execution:
             kind = ErrorKind(failure.kind)
             return ev.Failed(*self._key, kind, failure.text, details=failure.details)
 
-    def settled(self, ending: Ending) -> Ending:
+    def end_run(self, ending: Ending) -> Ending:
         """End the run. Returns its ending with the findings on its health, and with the best
         checkpoint, which is whole by now.
 
@@ -181,7 +181,7 @@ class Execution:
             return replace(ending, best=_text(best), sizes=_sizes(ending.checkpoint, best))
         return ending
 
-    def _settle_arithmetic(self) -> tuple[dict[str, Any], ev.Began]:
+    def _adopt_arithmetic(self) -> tuple[dict[str, Any], ev.Began]:
         given = self._order.arithmetic
         before = None if given is None else Arithmetic.from_plain(given)
         settings, now = arithmetic.adopt(
@@ -214,7 +214,7 @@ class Execution:
             number=order.trial,
             goals=self._config.goals,
             ranks=self._ranks,
-            share=self._state.share_for(order),
+            share=self._state.memory_fraction_for(order),
         )
         task = self._state.task
         data = self._state.data_for(order, given)
@@ -280,7 +280,7 @@ class Execution:
 
     def _ask(self, question: Question) -> Mapping[str, Any]:
         self._control.given.pop(question.name, None)  # an answer from before
-        self._said(ev.Asked(*self._key, question.name, question.distribution), True)
+        self._said(ev.Queried(*self._key, question.name, question.distribution), True)
         self._control.wait_for_value(question.name)
         return self._control.given
 

@@ -344,13 +344,13 @@ def ask_head(
     """Ask the head something for which Ray would wait a minute, or for ever. Returns None if there
     is no answer in `SILENT_S`; one that comes after all goes to `late`, in a thread. Raises errors
     that are not Ray's."""
-    asked: Future[Answer] = Future()
+    future: Future[Answer] = Future()
 
     def ask() -> None:
         try:
-            asked.set_result(question())
+            future.set_result(question())
         except Exception as error:  # noqa: BLE001  # it is raised below
-            asked.set_exception(error)
+            future.set_exception(error)
 
     def take(answered: Future[Answer]) -> None:
         if answered.exception() is None:
@@ -358,10 +358,10 @@ def ask_head(
 
     threading.Thread(target=ask, name="asking", daemon=True).start()
     try:
-        return asked.result(SILENT_S)
+        return future.result(SILENT_S)
     except (TimeoutError, RayError) as error:
         log.debug("the head of the cluster does not answer: %s", error)
-        asked.add_done_callback(take)
+        future.add_done_callback(take)
         return None
 
 

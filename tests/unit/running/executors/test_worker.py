@@ -41,7 +41,7 @@ def worker_of(
     goal = Goal("loss", maximize=False)
     kind = {"kind": f"{module}:train"}
     config = WorkerConfig(kind, str(folder), {}, budget, checkpoints, prepares=False, goal=goal)
-    return Worker(config, fetch=lambda data: data, device=device, share=share)
+    return Worker(config, fetch=lambda data: data, device=device, memory_fraction=share)
 
 
 def launched(worker: Worker, trial: int = 7, attempt: int = 1, **order: Any) -> Worker:
@@ -199,7 +199,7 @@ def train(params, trial):
 
 
 def test_training_code_keeps_to_its_share_of_a_gpu_from_the_first_attempt(tmp_path):
-    worker = launched(worker_of(tmp_path, device="cuda:0", share=0.25, task=GPU), 0)
+    worker = launched(worker_of(tmp_path, device="cuda:0", memory_fraction=0.25, task=GPU), 0)
     (report,) = events_of(events_until(worker, ev.Finished), ev.Reported)
     assert report.metrics == {"loss": 3.5 / 16}
 
