@@ -236,8 +236,8 @@ def fresh(race: Confirmation) -> Confirmation:
 
 def waits_for_race(simulation: Simulation) -> bool:
     """True if the search waits for the race, or did so when the study ended."""
-    race = simulation.history.study.race
-    return race is not None and race.begun
+    known = simulation.history.study.confirmation
+    return known is not None and known.search_waits
 
 
 @pytest.mark.thorough

@@ -1,7 +1,7 @@
 """`report:` patterns for what a command has printed, where none of it was a report.
 
-A number has its name before it, above it in the header of a table, or by its position, as the counts
-of tqdm, XGBoost and CatBoost. A proposal says what a study would read with it.
+A number has its name before it, above it in the header of a table, or by its position, as the
+counts of tqdm, XGBoost and CatBoost. A proposal says what a study would read with it.
 """
 
 import re
@@ -64,7 +64,7 @@ class Number:
 
     Attributes:
         position: The letters before it; in a table, the columns.
-        part: The word before it that names a part of the data, after its position; None without one.
+        part: The word before it that names a part of the data, and its position; None without one.
         rank: That of the part.
         mark: In a table, the expression between two cells.
     """

@@ -361,21 +361,21 @@ class TroubledStore(MemoryFileSystem):
     class Refused(Exception):
         """As botocore's and aiohttp's: not an OSError."""
 
-    def _queried(self, what: str, path: object) -> None:
+    def _asked(self, what: str, path: object) -> None:
         self.calls[what] += 1
         if any(f"{what} {part}" in self.refuses for part in str(path).split("/")):
             raise self.Refused(f"{what} throttled")
 
     def exists(self, path: str, **more: Any) -> bool:
-        self._queried("exists", path)
+        self._asked("exists", path)
         return bool(super().exists(path, **more))
 
     def ls(self, path: str, detail: bool = True, **more: Any) -> Any:
-        self._queried("ls", path)
+        self._asked("ls", path)
         return super().ls(path, detail, **more)
 
     def rm(self, path: str, recursive: bool = False, maxdepth: int | None = None) -> None:
-        self._queried("rm", path)
+        self._asked("rm", path)
         super().rm(path, recursive, maxdepth)
 
 
