@@ -64,7 +64,7 @@ class Number:
 
     Attributes:
         position: The letters before it; in a table, the columns.
-        part: The word before it that names a part of the data, and its position; None without one.
+        part: The position and the word before it that names a part of the data; None without one.
         rank: That of the part.
         mark: In a table, the expression between two cells.
     """
