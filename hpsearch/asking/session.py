@@ -218,7 +218,6 @@ class HeartbeatThread:
         self._thread.start()
 
     def end(self) -> None:
-        """End the thread soon."""
         self._ended.set()
 
     def close(self) -> None:

@@ -60,7 +60,6 @@ class Transaction:
         return max(0.0, until - self.last_seen)
 
     def end_lost_attempts(self) -> None:
-        """End the attempts whose processes have died."""
         assert self.brain is not None
         for beat in self.dead:
             running = self._current(beat.key)
@@ -77,7 +76,6 @@ class Transaction:
             self.brain.on_event(ev.SlotDown(running.slot.name, why), heard)
 
     def free_slot_of(self, key: Key) -> None:
-        """Take the slot of a stopped attempt from the brain."""
         brain = self._brain()
         for slot in list(brain.slots.values()):
             if slot.holds == key:
@@ -116,7 +114,6 @@ class Transaction:
     def report(
         self, key: Key, resource: float, metrics: Mapping[str, float], checkpoint: str | None
     ) -> ReportVerdict:
-        """Take in a report of an attempt."""
         running = self._current(key)
         if running is None:
             return self._ended_before(key, came_through=self._is_on_record(key, resource))
@@ -134,7 +131,6 @@ class Transaction:
         return self._verdict(running, checkpoint)
 
     def end(self, event: ev.Finished | ev.Failed | ev.Stopped) -> ReportVerdict:
-        """Take in the end of an attempt."""
         key = (event.trial, event.attempt)
         running = self._current(key)
         if running is None:

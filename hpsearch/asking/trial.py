@@ -83,7 +83,6 @@ class AskedTrial:
 
     @property
     def key(self) -> Key:
-        """Its number and attempt."""
         return self.number, self.attempt
 
     def report(

@@ -34,7 +34,6 @@ class AttemptEvents:
     agenda: Agenda
 
     def handle(self, running: CurrentAttempt, event: ev.AttemptEvent, now: float) -> None:
-        """Handle an event of a running attempt."""
         trial = self.context.history.trials[event.trial]
         match event:
             case ev.Began():
@@ -143,7 +142,6 @@ class AttemptEvents:
     # --------------------------------------------------------------------------------------- an end
 
     def time_out(self, running: CurrentAttempt, why: str, now: float) -> None:
-        """End an attempt that is overdue."""
         self.handle(running, ev.Failed(*running.key, ErrorKind.TIMEOUT, why), now)
         self.context.attempts.send(ev.Stop(*running.key))
 

@@ -202,7 +202,6 @@ class Attempts:
         return [slot for slot in self.slots.values() if slot.gpu_id == gpu_id]
 
     def _divide(self, gpu_id: str, now: float) -> None:
-        """Divide the price of a GPU among its slots, from now on."""
         self._changed[gpu_id] = now
         slots = self._slots_on(gpu_id)
         for slot in slots:
@@ -229,7 +228,6 @@ class Attempts:
         self.send(ev.Fill(device, sharing.trials))
 
     def _learn_sharing(self, running: CurrentAttempt, resource: float, now: float) -> None:
-        """Learn how fast trials are side by side, from a report of one of them."""
         slot, before, is_first = running.slot, running.reported, not running.slot.has_reported
         running.reported, slot.has_reported = now, True
         if not slot.gpu_id:
@@ -274,7 +272,6 @@ class Attempts:
         return None if slot is None else slot.holds
 
     def leave_slot(self, key: Key) -> None:
-        """Free the slot that an attempt holds."""
         for slot in self.slots.values():
             if slot.holds == key:
                 slot.holds = None
@@ -361,7 +358,6 @@ class Attempts:
     def end(
         self, running: CurrentAttempt, outcome: Outcome, now: float, note: str | None = None
     ) -> None:
-        """End an attempt and charge it."""
         self._spending.end(running.attempt, outcome, now, running.rate, note)
         del self.running[running.attempt.trial]
 
@@ -394,7 +390,6 @@ class NodeHealth:
         self._until: dict[str, float] = {}
 
     def worked(self, slot: Slot) -> None:
-        """Note that a trial has reported on a slot: its node works."""
         for by_node in (self._failed, self._times, self._until):
             by_node.pop(slot.node_id, None)
 

@@ -34,7 +34,6 @@ class Context:
         self.log = TrialLog(history)
 
     def note_expectations(self) -> None:
-        """Record what is expected of trials by now."""
         for trial, *expected in self.searcher.expectations():
             self.log.note_expected(trial, *expected)
         self.searcher.expectations_recorded()

@@ -163,8 +163,6 @@ class StartUp:
 
 @dataclass
 class _Seen:
-    """The start-up of one attempt."""
-
     seconds: float
     key: Key | None
     is_shown: bool = False

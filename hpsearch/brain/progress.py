@@ -129,7 +129,6 @@ class StudyProgress:
             self.interrupt(Interruption.DISK_FULL, why)
 
     def saved(self) -> None:
-        """Note that a checkpoint could be written."""
         self._disk_full_since = None
 
     def waits_for_disk(self, now: float) -> bool:

@@ -326,7 +326,6 @@ class Study:
 
     @property
     def phase(self) -> Phase:
-        """The phase of the study."""
         return self._context.progress.phase
 
     @property

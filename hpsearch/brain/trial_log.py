@@ -78,7 +78,6 @@ class TrialLog:
         return trials[event.trial]
 
     def note(self, trial: Trial, event: Noted) -> None:
-        """Keep what a trial notes about itself."""
         trial.user_attrs = {**trial.user_attrs, **event.attributes}
         trial.system_attrs = {**trial.system_attrs, **event.kept}
         _keep_margins(trial, event.constraints)

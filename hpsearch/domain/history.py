@@ -106,7 +106,6 @@ class History:
         return report
 
     def add_decision(self, decision: Decision) -> None:
-        """Record a decision."""
         self._once.decisions.append(decision)
 
     @property
@@ -115,11 +114,9 @@ class History:
         return self._once.decisions
 
     def add_environment(self, environment: Environment) -> None:
-        """Record the environment of this driver."""
         self._once.environments.append(environment)
 
     def add_handled(self, request: Request) -> None:
-        """Record the result of a request."""
         self._once.requests.append(request)
 
     def touch(self, trial: Trial) -> None:
@@ -170,11 +167,9 @@ class History:
             self.open.add(number)
 
     def touch_attempt(self, attempt: Attempt) -> None:
-        """Mark an attempt's row as changed."""
         self._touched_attempts[(attempt.trial, attempt.number)] = None
 
     def touch_study(self) -> None:
-        """Mark the study's own row as changed."""
         self._touched_study = True
 
     def drain(self) -> Changes:

@@ -20,7 +20,6 @@ class QueuedJob:
     is_ours: bool = False  # this process runs in it
 
     def as_plain(self) -> dict[str, Any]:
-        """The job as a document."""
         return {name: value for name, value in asdict(self).items() if name != "is_ours"}
 
 

@@ -29,11 +29,11 @@ AWAY_S = 1.0  # a driver that did not listen for this much longer than it meant 
 
 USUAL = Resources()
 
-Watch = Callable[[Study, Changes, float], None]
+OnTick = Callable[[Study, Changes, float], None]
 """Called after every tick with what it wrote, for a live view; it must not change anything."""
 
 
-def watched_by(*watches: Watch) -> Watch:
+def watched_by(*watches: OnTick) -> OnTick:
     """A watch that calls several, one after another."""
 
     def watch(study: Study, changes: Changes, now: float) -> None:
@@ -125,7 +125,7 @@ class Driver:
         executor: Executor,
         store: Store,
         lease: Lease,
-        watch: Watch | None = None,
+        watch: OnTick | None = None,
         clock: Callable[[], float] | None = None,
         resources: Resources = USUAL,
         poll_s: float = POLL_S,

@@ -147,7 +147,6 @@ def try_out(
 
 
 def _processor_seconds() -> float:
-    """Processor time of the processes that have ended here."""
     ended = resource.getrusage(resource.RUSAGE_CHILDREN)
     return ended.ru_utime + ended.ru_stime
 

@@ -101,12 +101,10 @@ class WorkerActor:
 
     @ray.method(concurrency_group="command")
     def retire(self) -> None:
-        """Save what runs, and start nothing more."""
         self._worker.retire()
 
     @ray.method(concurrency_group="command")
     def carry_out(self, orders: list[OrderWithData]) -> None:
-        """Carry out commands."""
         worker = self._worker
         for order, data in orders:
             match order:

@@ -43,7 +43,6 @@ class WorkerConfig:
         return self.prepares or connects
 
     def params(self, order: ev.Launch) -> dict[str, Any]:
-        """Every setting of an attempt."""
         return {**self.settings, **order.params}
 
     def folder(self, trial: int) -> Path | str:

@@ -142,7 +142,6 @@ def _printed(log: Path) -> list[bytes]:
 
 
 def _propose(spec: StudySpec, printed: list[bytes], note: Note) -> None:
-    """Print the patterns that would read reports."""
     metric = spec.objective.metric
     found = proposals(printed, metric, spec.budget.per_trial.unit)[:MOST_PROPOSED]
     for index, each in enumerate(found):

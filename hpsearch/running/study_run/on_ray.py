@@ -32,7 +32,7 @@ from hpsearch.domain.records import Environment, StudyRecord
 from hpsearch.errors import StudyHeld
 from hpsearch.running.checkpoint_folders import StudyFolder, folders_of
 from hpsearch.running.creation.study import environment
-from hpsearch.running.driver.loop import Driver, Watch, watched_by
+from hpsearch.running.driver.loop import Driver, OnTick, watched_by
 from hpsearch.running.driver.sweeping import Sweeper
 from hpsearch.running.study_run.brain import build_study
 from hpsearch.running.study_run.ownership import owning
@@ -68,7 +68,7 @@ def drive(
     store: Store,
     run: StudyRun,
     open_history: Callable[[], History],
-    watch: Watch,
+    watch: OnTick,
     on_driver: Callable[[Driver], None],
 ) -> StudyRecord:
     """Drive a study on Ray until it has finished or was interrupted, and return its record.
