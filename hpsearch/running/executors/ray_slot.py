@@ -197,44 +197,43 @@ class RaySlot:
         return any(stop_by is not None and now > stop_by for stop_by in self.attempts.values())
 
 
+@dataclass
 class PlacementGroups:
     """Reserves groups, and gives back those that slots have left.
 
-    Args:
-        head: The head of the cluster.
+    Attributes:
         takes: What a process of a slot takes, by resource.
-        processes: The number of processes of a slot.
+        processes: Those of a slot.
+        left: The groups that are not used any more.
     """
 
-    def __init__(self, head: HeadNode, takes: dict[str, float], processes: int) -> None:
-        self._head = head
-        self._takes = takes
-        self._processes = processes
-        self._left: list[PlacementGroup] = []
+    head: HeadNode
+    takes: dict[str, float]
+    processes: int
+    left: list[PlacementGroup] = field(default_factory=list)
 
     def reserve(self) -> PlacementGroup | None:
         """A new group, on nodes that are not set aside; None while the head is silent."""
-        return ask_head(self._new, self.leave) if self._head.answers else None
+        return ask_head(self._new, self.leave) if self.head.answers else None
 
     def _new(self) -> PlacementGroup:
-        bundles = [self._takes] * self._processes
+        bundles = [self.takes] * self.processes
         return ray.util.placement_group(bundles, bundle_label_selector=self._elsewhere())
 
     def _elsewhere(self) -> list[dict[str, str]] | None:
         """For each process of a slot: not on a node that is set aside."""
-        aside = ", ".join(sorted(self._head.aside))
-        return [{NODE_LABEL: f"!in({aside})"}] * self._processes if aside else None
+        aside = ", ".join(sorted(self.head.aside))
+        return [{NODE_LABEL: f"!in({aside})"}] * self.processes if aside else None
 
     def leave(self, group: PlacementGroup) -> None:
-        """Note that a group is not used any more."""
-        self._left.append(group)
+        self.left.append(group)
 
     def give_back(self) -> None:
         """Give back the groups that were left. Ray does so itself at the driver's end."""
-        while self._left and self._head.answers:
-            if ask_head(partial(_removed, self._left[0])) is None:
+        while self.left and self.head.answers:
+            if ask_head(partial(_removed, self.left[0])) is None:
                 return
-            del self._left[0]
+            del self.left[0]
 
 
 def _removed(group: PlacementGroup) -> PlacementGroup:

@@ -17,7 +17,6 @@ from hpsearch.domain.numbers import duration, in_unit, pairs
 from hpsearch.errors import UserError
 from hpsearch.running.executors.first_report import Tried, try_out
 from hpsearch.running.executors.worker import ReplaceWorker
-from hpsearch.running.rehearsal import unlearnt
 from hpsearch.running.rehearsal.other_values import OtherValues, most_different, slowness_of
 from hpsearch.running.rehearsal.proposed_pattern import proposals
 from hpsearch.running.rehearsal.shared_files import SharedFiles
@@ -69,8 +68,6 @@ def first_report(spec: StudySpec, name: str, device: str, note: Note) -> dict[st
     tried, printed = start(spec, params, device, **further)
     if isinstance(tried.news, ev.Reported):
         _note_report(spec, tried.news, tried, note)
-        for line in unlearnt.remarks(spec, tried.news.resource, tried.news.metrics):
-            note(f"{name}: {line}")
         if isinstance(tried.end, ev.Failed):
             failure = tried.end
             note(f"{name}: it then fails ({failure.kind.value}): {failure.text}")
