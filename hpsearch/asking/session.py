@@ -170,8 +170,8 @@ class AskingSession:
             running = {beat.key for beat in transaction.beats}
             brain.join(transaction.now, transaction.last_seen or 0.0, running)
             self._brain = transaction.brain = brain
-        transaction.brain.note_time_worked(study.active_seconds + worked_s, transaction.now)
         transaction.active_s = study.active_seconds + worked_s
+        transaction.brain.spending.time.begin(transaction.now, transaction.active_s)
         transaction.end_lost_attempts()
 
     def _answer_requests(self, connection: Connection, transaction: Transaction) -> None:
@@ -207,8 +207,7 @@ class AskingSession:
 
 
 class HeartbeatThread:
-    """Renews the heartbeats of a session while it holds attempts. It has a connection of its own:
-    the session may wait long for a transaction."""
+    """Renews the heartbeats of a session while it holds attempts, by a connection of its own."""
 
     def __init__(self, session: AskingSession) -> None:
         self._session = session

@@ -102,7 +102,7 @@ class Transaction:
             brain.interrupt()
         others = (f"{worker}/{number}" for number in count(2))
         slot = next(name for name in chain([worker], others) if name not in brain.slots)
-        brain.on_event(ev.SlotUp(slot, node, ASKED, brain.stated_gpus), self.now)
+        brain.on_event(ev.SlotUp(slot, node, ASKED, brain.spec.resources.stated_gpus), self.now)
         commands = brain.on_tick(self.now)
         for order in commands:
             if isinstance(order, ev.Launch):

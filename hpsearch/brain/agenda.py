@@ -50,8 +50,7 @@ class Work:
 def first_configurations(
     spec: StudySpec, history: History, defaults: Mapping[str, Any] | None
 ) -> list[FirstConfiguration]:
-    """The configurations that a study tries first, in order: the task's defaults as the yardstick,
-    then those of the study file and of the command line."""
+    """What is tried first, in order: the defaults, the study file's, the command line's."""
     found: list[FirstConfiguration] = []
     if defaults is not None:
         found.append((Role.DEFAULT, dict(defaults)))
@@ -127,8 +126,7 @@ class Agenda:
         )
 
     def reserve(self, running: CurrentAttempt, trial: Trial, stretch: float, now: float) -> bool:
-        """Reserve what the next stretch of an attempt may cost; False, and nothing changed, if the
-        budget does not allow it."""
+        """Reserve what a stretch may cost; False, and nothing changed, if that is too much."""
         headroom = self.headroom(running.slot, now).under_way()
         headroom = self._confirmation.headroom_for(trial, headroom)
         before_repeats = stretch if headroom.kept_back else 0.0
@@ -143,10 +141,7 @@ class Agenda:
             self._context.progress.move(Phase.SEARCHING if has_new else Phase.FINISHING)
 
     def next(self, headroom: Headroom, running: int) -> Work | None:
-        """The next piece of work, if there is one and the budget allows it.
-
-        While trials of the search run, `running` of them, their order may still change.
-        """
+        """The next work that the budget allows, while `running` trials of the search run."""
         queued = self._from_queue(headroom)
         if queued is not None:
             return queued
@@ -227,8 +222,7 @@ class Agenda:
         return not headroom.search_is_idle or self._can_continue(trial, headroom)
 
     def _can_continue(self, trial: Trial, headroom: Headroom) -> bool:
-        """True if a trial can train until it is judged, or where none can be trained in full, until
-        it reports."""
+        """True if a trial can train until it is judged; where none completes, until it reports."""
         headroom = self._confirmation.headroom_for(trial, headroom)
         stretch = self._context.searcher.stretch(trial)
         least = (
@@ -299,8 +293,7 @@ class Agenda:
         self._confirmation.record(search_waits=False)
 
     def _more_search(self, headroom: Headroom) -> Work | None:
-        """A paused trial that can still be trained in full, or a new one; None if less is left than
-        that takes, with the repeats of one that leads."""
+        """A paused or new trial that can still be trained in full, with the repeats of a leader."""
         promotion = self._promotion(headroom)
         if promotion is not None and self._can_continue(promotion.trial, headroom):
             return promotion
@@ -324,8 +317,7 @@ class Agenda:
         return Work(trial, DecisionKind.PROMOTE, judgement.why, judgement.against)
 
     def _promotable(self, headroom: Headroom) -> Callable[[Trial], bool]:
-        """A test of a paused trial: if it can still be trained in full, or where none can,
-        further."""
+        """A test of a paused trial: if it can complete, or where none can, continue."""
         if self._none_completes(headroom):
             return lambda trial: self._can_continue(trial, headroom)
         return lambda trial: self._can_complete(trial, headroom)

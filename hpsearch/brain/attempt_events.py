@@ -231,8 +231,7 @@ class AttemptEvents:
     def _out_of_memory(
         self, running: CurrentAttempt, trial: Trial, event: ev.Failed, now: float
     ) -> None:
-        """Fail a trial that ran out of memory; beside others on its GPU, let it begin again where
-        fewer share one, as often as it may be lost."""
+        """Let it begin again where fewer share a GPU, as often as it may be lost; else fail it."""
         lost = sum(attempt.outcome is Outcome.LOST for attempt in trial.attempts)
         is_left = lost < self.context.spec.resources.retries
         note = self.context.attempts.share_with_fewer(running) if is_left else None
@@ -253,8 +252,7 @@ class AttemptEvents:
             self._give_up(trial, kind, text, now)
 
     def _blames_node(self, running: CurrentAttempt, trial: Trial, text: str, now: float) -> bool:
-        """Count a failure of a node. If that sets it aside, other nodes run the trials that failed
-        there in a row, this one too."""
+        """Count a failure of a node; once it is set aside, others run what has failed there."""
         row = self.context.nodes.failed(running.slot, trial, now)
         for each in {each.number: each for each in row}.values():
             each.forgiven = len(each.attempts)

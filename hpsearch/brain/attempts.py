@@ -87,8 +87,7 @@ class CurrentAttempt:
 
     @property
     def start_up_s(self) -> float | None:
-        """The seconds before its first step, by its first report and the pace of later ones: what
-        it imports and prepares is among them. None before its second report."""
+        """Seconds before its first step, by its reports; None before the second one."""
         if self.first is None or not self.paces:
             return None
         resource, passed_s = self.first
@@ -148,12 +147,11 @@ class Attempts:
         return commands
 
     def end_unfinished(self, trial: Trial, last_seen: float) -> bool:
-        """End the attempt of a trial that was running when its driver died, and charge it until
-        then; False if there is none."""
+        """End what ran when its driver died, charged until then; False if nothing did."""
         unfinished = [attempt for attempt in trial.attempts if attempt.ended is None]
         for attempt in unfinished:
             ended = max(attempt.started, last_seen)
-            gpus = self.stated_gpus if attempt.gpus is None else attempt.gpus
+            gpus = self._spec.resources.stated_gpus if attempt.gpus is None else attempt.gpus
             rate, note = ChargeRate(gpus, attempt.started), "its driver died"
             self._spending.end(attempt, Outcome.INTERRUPTED, ended, rate, note)
         return bool(unfinished)
@@ -163,7 +161,9 @@ class Attempts:
         attempt = trial.attempts[-1]
         key = (trial.number, attempt.number)
         device = attempt.device or ""
-        slot = Slot(attempt.worker, attempt.node or "", device, self.stated_gpus, holds=key)
+        slot = Slot(
+            attempt.worker, attempt.node or "", device, self._spec.resources.stated_gpus, holds=key
+        )
         self.slots[slot.name] = slot
         self._spending.ledger.hold(attempt)
         own = [each for each in trial.reports.values() if each.attempt == attempt.number]
@@ -173,11 +173,6 @@ class Attempts:
         self.running[trial.number] = CurrentAttempt(
             attempt, slot, rate, until, resource, last_event
         )
-
-    @property
-    def stated_gpus(self) -> float:
-        """GPUs a slot, as far as the study file states them; 0 where it does not."""
-        return self._spec.resources.stated_gpus
 
     def current(self, trial: int, attempt: int) -> CurrentAttempt | None:
         """The attempt of a trial with that number; None if it is not current."""
@@ -248,8 +243,7 @@ class Attempts:
             self._fill(slot.device)
 
     def share_with_fewer(self, running: CurrentAttempt) -> str | None:
-        """Let one trial fewer share each GPU of this type, as one ran out of memory beside others.
-        Returns a note on that; None if it had its GPU to itself."""
+        """Let one trial fewer share each such GPU. Returns a note; None if it shared none."""
         beside = len(self._slots_on(running.slot.gpu_id)) if running.slot.gpu_id else 1
         if beside == 1 and running.memory_fraction == 1:
             return None
@@ -394,8 +388,7 @@ class NodeHealth:
             by_node.pop(slot.node_id, None)
 
     def failed(self, slot: Slot, trial: Trial, now: float) -> list[Trial]:
-        """Count a failure on a slot. Returns the trials that failed there in a row if that sets its
-        node aside, else none."""
+        """Count a failure. Returns the trials that failed in a row if that sets its node aside."""
         node_id = slot.node_id
         if not node_id:
             return []

@@ -157,8 +157,7 @@ class Confirmation:
         return None
 
     def next_leader(self) -> Trial | None:
-        """The leader that the next repeat goes to; None if the race is decided, has used what is
-        promised, or waits for what runs."""
+        """The leader to repeat next; None if that is decided, used up, or waits for what runs."""
         racing = self._racing()
         if not racing:
             return None
@@ -179,8 +178,7 @@ class Confirmation:
         return following
 
     def further_leaders(self) -> list[Trial]:
-        """The leaders that the rest of a budget may go to, beyond what is promised, those with the
-        fewest repeats first. There are none if the budget is a number of trials."""
+        """The leaders that the rest of a budget may go to, those with the fewest repeats first."""
         if not self._limited:
             return []
         given = _by_leader(self._repeats())
@@ -192,8 +190,7 @@ class Confirmation:
         return [self._history.trials[number] for number in self._history.repeats]
 
     def _is_used_up(self) -> bool:
-        """True if the race has taken the repeats that are promised: those of its leaders, and all
-        that it has begun."""
+        """True if the repeats of the leaders, and all begun since, are as many as promised."""
         numbers = {leader.number for leader in self._contenders.leaders(self._top)}
         counting = [
             each

@@ -240,8 +240,7 @@ class Spending:
     # ---------------------------------------------------------------------------------------- paces
 
     def learn(self, trial: Trial, attempt: Attempt, *, afresh: bool = False) -> None:
-        """Learn from the speed that an attempt has shown by a report; `afresh` if what it had shown
-        before was not known to be without its start."""
+        """Learn from the speed that a report has shown; `afresh` if its start was in it before."""
         pace = own_pace(trial)
         if pace is None:
             return
@@ -254,8 +253,7 @@ class Spending:
         self._history.touch_attempt(attempt)
 
     def pace_of(self, trial: Trial | None, device: str | None) -> float | None:
-        """The pace of a trial on a type of device, or before it has trained, of the one it repeats;
-        None if unknown."""
+        """The pace of a trial, or of the one it repeats, on a type of device; None if unknown."""
         if trial is None:
             return None
         if trial.speed or trial.repeats is None:
@@ -308,8 +306,7 @@ class Spending:
         return worst_s if limit_s is None else min(worst_s, limit_s)
 
     def reserve(self, attempt: Attempt, amount: float) -> bool:
-        """Reserve more GPU-seconds for an attempt; False, and nothing changed, if too few are
-        left."""
+        """Reserve more for an attempt; False, and nothing changed, if too little is left."""
         left = self.ledger.left(attempt.device)
         if left is not None and amount > left:
             return False
@@ -319,8 +316,7 @@ class Spending:
         return True
 
     def due(self, running: Iterable[tuple[Attempt, ChargeRate]]) -> float | None:
-        """The time at which the first of these attempts, each with its rate, will have outgrown its
-        reservation; None if none will."""
+        """When the first of these attempts will have outgrown its reservation; None if never."""
         if not self.ledger.is_limited:
             return None
         return min((_outgrown_at(attempt, rate) for attempt, rate in running), default=None)
@@ -332,8 +328,7 @@ class Spending:
         return now + ROUNDING_S >= _outgrown_at(attempt, rate)
 
     def extend(self, attempt: Attempt) -> bool:
-        """Reserve up to a quarter more for an attempt; False, and nothing changed, if less than a
-        GPU-second is left."""
+        """Reserve up to a quarter more; False, and nothing changed, if too little is left."""
         more = max(1.0, attempt.reserved_gpu_seconds / 4)
         left = self.ledger.left(attempt.device)
         return self.reserve(attempt, more if left is None else max(1.0, min(more, left)))
@@ -346,8 +341,7 @@ class Spending:
             self.reserve(attempt, max(0.0, rest) * (factor - 1))
 
     def give_back(self, attempt: Attempt, rest: float, now: float, rate: ChargeRate) -> None:
-        """Free what is reserved for an attempt beyond the worst case of the rest of its stretch, at
-        the trial's own pace."""
+        """Free what is reserved beyond the worst case of the rest, at the trial's own pace."""
         pace = self.paces.of(self._history.trials[attempt.trial], attempt.device)
         if not self.ledger.is_limited or pace is None:
             return

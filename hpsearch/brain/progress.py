@@ -56,8 +56,7 @@ class StudyProgress:
             self.reason = why
 
     def interrupt(self, by: Interruption, why: str) -> None:
-        """Start nothing from now on: the study can be resumed. The first interruption counts, also
-        of a study that ends."""
+        """Start nothing from now on: the study can be resumed. The first interruption counts."""
         if self.phase is not Phase.INTERRUPTED:
             self.phase = MOVES.move(self.phase, Phase.INTERRUPTED)
             self.reason, self.interruption = why, by
@@ -70,8 +69,7 @@ class StudyProgress:
         self.end_at_target(trial)
 
     def end_at_target(self, trial: Trial) -> None:
-        """End the study if the value of a trial reaches the target; not before its end where it is
-        to be trained in full."""
+        """End the study at its target, but not before the end of a trial wanted in full."""
         value = trial.value
         if IN_FULL in trial.system_attrs and trial.resource < self._total:
             return

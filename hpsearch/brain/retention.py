@@ -145,14 +145,12 @@ def in_gb(amount: float) -> str:
 
 
 def waits(trial: Trial) -> bool:
-    """True if a trial may come back from its checkpoint: it waits at a rung, or did when its study
-    ended."""
+    """True if it may go on from its checkpoint: it waits, or did when its study ended."""
     return trial.state is State.PAUSED or (trial.state.terminal and trial.left_as is not None)
 
 
 def used_bytes(trials: Iterable[Trial]) -> int:
-    """The space that the checkpoints of trials take, where each running one may take as much as the
-    largest of them."""
+    """The space of their checkpoints; each running one may take as much as the largest."""
     resting = running = largest = 0
     for trial in trials:
         taken = trial.checkpoint_bytes or 0

@@ -252,10 +252,6 @@ class Study:
             if trial.state is State.QUEUED:
                 self._agenda.put_back(trial)
 
-    def note_time_worked(self, seconds: float, now: float) -> None:
-        """Note the seconds that all processes together have worked on the study until now."""
-        self.spending.time.begin(now, seconds)
-
     def driver_was_away(self, seconds: float) -> None:
         """Leave these seconds out of the silence of attempts: the driver was not listening."""
         for running in self.running.values():
@@ -267,8 +263,7 @@ class Study:
     # --------------------------------------------------------------------------------------- ending
 
     def interrupt(self, signal: str | None = None) -> None:
-        """Have everything that runs save and stop at the next tick; the study stays resumable.
-        `signal` is the name of the signal that asks for it."""
+        """Have all save and stop at the next tick, as a signal of that name asks for it."""
         if signal in (None, "SIGINT"):
             self._context.progress.interrupt(Interruption.BY_HAND, "interrupted")
         else:
@@ -342,11 +337,6 @@ class Study:
     def running(self) -> Mapping[int, CurrentAttempt]:
         """The current attempts, by the number of their trial."""
         return self._context.attempts.running
-
-    @property
-    def stated_gpus(self) -> float:
-        """GPUs a worker, as far as the study file states them; 0 where it does not."""
-        return self._context.attempts.stated_gpus
 
     @property
     def finished(self) -> bool:

@@ -65,8 +65,7 @@ class TrialLog:
             self._history.touch(trial)
 
     def keep_last_checkpoint(self, event: Stopped) -> None:
-        """Keep the checkpoint that a paused or pruned trial was writing when it was asked to
-        stop."""
+        """Keep what a paused or pruned trial was writing when it was stopped."""
         trial = self._trial_of(event)
         if trial and trial.checkpoint and trial.state in (State.PAUSED, State.PRUNED):
             self.keep_checkpoints(trial, event.best, event.sizes)
@@ -118,8 +117,7 @@ class TrialLog:
             self.note_expected(trial, trial.reports[max(known)].value, None)
 
     def note_checkpoint(self, trial: Trial, checkpoint: str | None, resource: float | None) -> None:
-        """Note the newest checkpoint of a trial, which it can continue from, with its resource;
-        None for what is on record."""
+        """Note the newest checkpoint, to continue from, and its resource; None changes nothing."""
         if checkpoint is not None:
             trial.checkpoint = checkpoint
         if checkpoint is not None and resource is not None:
@@ -128,8 +126,7 @@ class TrialLog:
     def keep_checkpoints(
         self, trial: Trial, best: str | None, sizes: CheckpointSizes | None
     ) -> None:
-        """Note the checkpoints that a trial keeps in its state, and their size; None stands for
-        what is on record."""
+        """Note what a trial keeps in its state, and the size; None changes nothing."""
         state = trial.state
         if best:
             trial.best_checkpoint = best
@@ -163,8 +160,7 @@ def _keep_margins(trial: Trial, margins: Mapping[str, float]) -> None:
 
 
 def missing_metrics(spec: StudySpec, event: Reported) -> str | None:
-    """The metrics of objectives and limits that a report lacks, in a sentence; None if it has them
-    all."""
+    """The metrics of objectives and limits that a report lacks, in a sentence; None if none."""
     objectives = [objective.metric for objective in spec.objectives]
     wanted = dict.fromkeys([*objectives, *spec.constraints])
     absent = [metric for metric in wanted if metric not in event.metrics]
@@ -179,8 +175,7 @@ def missing_metrics(spec: StudySpec, event: Reported) -> str | None:
 
 
 def not_finite(spec: StudySpec, event: Reported) -> str | None:
-    """The first objective of a report that is not a finite number, in half a sentence; None if all
-    are."""
+    """The first objective of a report that is not finite, in half a sentence; None if all are."""
     for objective in spec.objectives:
         value = event.metrics[objective.metric]
         if not math.isfinite(value):

@@ -72,8 +72,7 @@ class Reported:
 
 @dataclass(frozen=True, slots=True)
 class Queried:
-    """An attempt needs a parameter that the space does not name, or the trials of its study; it
-    waits for an `Advance`."""
+    """An attempt needs an unnamed parameter, or the trials; it waits for an `Advance`."""
 
     trial: int
     attempt: int

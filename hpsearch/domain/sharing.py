@@ -123,8 +123,7 @@ class Sharing:
             self._tried = None
 
     def _pays(self, slots: int) -> bool | None:
-        """True if so many slots train more than the best number, by enough; None if it is not clear
-        yet."""
+        """True if so many slots train enough more than the best; None if it is not clear yet."""
         if self._counts[slots] < slots:
             return None
         gain, deviation = self._gain(slots)
@@ -133,8 +132,7 @@ class Sharing:
         return gain > needed if is_clear else None
 
     def _gain(self, slots: int) -> tuple[float, float]:
-        """The logarithm of what so many slots train, over the best number, and its standard
-        deviation."""
+        """The logarithm of what so many train, over the best, and its standard deviation."""
         at = {number: index for index, number in enumerate(self._counts)}
         weights, sums = np.zeros((len(at), len(at))), np.zeros(len(at))
         for speeds in self._speeds.values():

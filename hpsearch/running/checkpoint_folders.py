@@ -54,8 +54,7 @@ class StudyFolder:
     folder: str
 
     def claim(self) -> None:
-        """Mark the folder as this study's. Raises UserError if it is another study's, or cannot be
-        written."""
+        """Mark it as this study's. Raises UserError if it is another's, or cannot be written."""
         if self.refuse_foreign():
             return
         text = json.dumps(asdict(self.mark), indent=1) + "\n"
@@ -150,8 +149,7 @@ def folder_name(study: str, uid: str) -> str:
 
 
 def mark_of(folder: str) -> Mark | None:
-    """The study whose folder it is; None if it carries no mark. Raises UserError if the folder or
-    its mark cannot be read."""
+    """The study whose folder it is; None without a mark. Raises UserError if it is unreadable."""
     try:
         text = folder_at(folder).text(MARKER)
     except Exception as error:
@@ -170,8 +168,7 @@ def mark_of(folder: str) -> Mark | None:
 
 
 def trials_in(folder: str) -> list[int]:
-    """The numbers of the trials that have a folder in a study's. Raises Exception if it cannot be
-    read; each store has errors of its own."""
+    """The trials that have a folder in a study's. Raises what its store raises."""
     numbers = [trial_of(name) for name in folder_at(folder).entries()]
     return sorted(number for number in numbers if number is not None)
 

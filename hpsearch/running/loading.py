@@ -15,8 +15,7 @@ from trials.settings import nearest
 
 
 def library_of(task: Mapping[str, Any]) -> LibraryPlugin | None:
-    """The library that the code of a task is written for; None for one that needs no plugin. Raises
-    TaskError if there is no such library."""
+    """The library of a task's code; None for none. Raises TaskError if it is not known."""
     name, known = task.get("library"), offers_of(LibraryPlugin)
     if not isinstance(name, str) or describe(task["kind"]) is COMMAND:
         return None

@@ -127,8 +127,7 @@ class Mapped:
 
     @property
     def objectives(self) -> tuple[Objective, ...]:
-        """The objectives as a study file states them. Raises UserError if the metric or its
-        direction is missing or wrong."""
+        """As a study file states them. Raises UserError if the metric or direction is wrong."""
         if not self.metric:
             what = "no metric is named to compare the runs by"
             raise UserError(what, "name the metric: --metric NAME, or --metric NAME=COLUMN")

@@ -11,8 +11,7 @@ from hpsearch.study_file.starters.draft import StudyDraft
 
 
 def source_of(source: str, use: str) -> SourcePlugin:
-    """The plugin that a source belongs to, which can do something with it: `runs`, `draft` or
-    `copy`. Raises UserError if there is none."""
+    """The plugin of a source, for `runs`, `draft` or `copy`. Raises UserError without one."""
     able = [each for each in offers_of(SourcePlugin).values() if getattr(each, use)]
     plugin = taking(source, able)
     if plugin is not None:
@@ -24,8 +23,7 @@ def source_of(source: str, use: str) -> SourcePlugin:
 
 
 def past_runs(source: str, mapped: Mapped) -> PastRuns:
-    """The past runs of a source. Raises UserError if they cannot be read, or something does not
-    fit, and says where."""
+    """The past runs of a source. Raises UserError, which says where something does not fit."""
     problems: Problems = {}
     found: PastRuns = named(source_of(source, "runs").runs)(source, mapped, problems)
     settle(found, problems)

@@ -108,8 +108,7 @@ class SteadyClock:
 
 
 def due_of(study: Study) -> float | None:
-    """The time at which the study must decide even if nothing happens: an attempt needs more budget
-    then, or must stop. None if there is no such time."""
+    """When the study must decide even if nothing happens; None if there is no such time."""
     running = (live for live in study.running.values() if live.stopping is None)
     return study.spending.due((live.attempt, live.rate) for live in running)
 

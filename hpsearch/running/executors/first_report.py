@@ -211,8 +211,7 @@ def _serve(
 def _follow(
     worker: Worker, order: ev.Launch, others: Collection[str], pipe: Connection | None
 ) -> None:
-    """Follow an attempt to its end, and pass its events on; without a pipe, end it after its first
-    report."""
+    """Pass the events of an attempt on; without a pipe, end it after its first report."""
     while True:
         for event in worker.poll(1.0):
             if isinstance(event, ev.Queried):

@@ -324,8 +324,7 @@ class RayExecutor:
         raise Unusable(what, hint)
 
     def _replace_by_force(self, name: str, why: str) -> list[ev.Event]:
-        """Replace a worker that does not answer. Ray only asks a process to end, which has no
-        effect on one that is stopped."""
+        """Replace a worker that does not answer: Ray only asks, also one that is stopped."""
         ask_head(partial(self._kill_all, self._slots[name].processes))
         return self._gone(name, why)
 
@@ -338,8 +337,7 @@ class RayExecutor:
         ]
 
     def _replace_stuck(self) -> list[ev.Event]:
-        """Replace workers that have not stopped in time, or whose answer is overdue: they hang, are
-        swapped out, or are on a node that has vanished."""
+        """Replace workers that have not stopped in time, or whose answer is overdue."""
         now = time.monotonic()
         limit_s = self._resources.worker_timeout_s
         start_limit_s = STARTS * limit_s
@@ -384,8 +382,7 @@ class RayExecutor:
         return self._give_back_idle(now)
 
     def _give_back_idle(self, now: float) -> list[ev.Event]:
-        """Give the cluster back the free workers of nodes that are set aside, and all but one of
-        those that have had nothing to do for a while."""
+        """Give back free workers of nodes set aside, and all idle ones but one."""
         free = {name: slot for name, slot in self._slots.items() if slot.is_idle(now)}
         aside = [name for name, slot in free.items() if slot.nodes & self._head.aside]
         idle = [name for name, slot in free.items() if slot.is_idle(now, IDLE_KEPT_S)]
@@ -413,8 +410,7 @@ class RayExecutor:
 
     @property
     def _is_fixed(self) -> bool:
-        """True if the study waits until it has the stated number of workers, each with its own
-        group."""
+        """True if the study waits for the stated number of workers, each in its own group."""
         return isinstance(self._resources.workers, int) and not self._needs.shares_gpus
 
     @property

@@ -98,8 +98,7 @@ class Team(Protocol):
         """Let them train an attempt, with `launch`'s argument; returns all ranks."""
 
     def verdict(self, ending: Ending) -> tuple[Ending, str | None]:
-        """The ending of the attempt on all ranks, by the worker's own, and why the worker has to be
-        replaced, if it has to."""
+        """The ending on all ranks, by the worker's own, and why the worker is to be replaced."""
 
 
 class Worker:
@@ -165,15 +164,13 @@ class Worker:
             control.changed.set()
 
     def recorded(self, trial: int, attempt: int, resource: float) -> None:
-        """Note that the reports of an attempt up to `resource` are in the database: its next report
-        removes older checkpoints."""
+        """Note what is in the database: the next report removes older checkpoints."""
         control = self._controls.get((trial, attempt))
         if control is not None:
             control.recorded = max(control.recorded, resource)
 
     def retire(self, *, signalled: bool = False) -> None:
-        """Save the attempts that run, and start nothing more: this process will end, by a signal
-        that it got or because its executor wants it to."""
+        """Save the attempts that run, and start nothing more: this process will end."""
         self._signalled |= signalled and not self._retiring
         self._retiring = True
         controls = list(self._controls.values())

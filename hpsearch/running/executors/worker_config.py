@@ -87,8 +87,7 @@ class WorkerState:
         return self._task
 
     def data_for(self, order: ev.Launch, given: Any) -> Any:
-        """The prepared data for an attempt's settings, fetched by the argument of the order where
-        it is not here yet; None if the task prepares none."""
+        """The prepared data of an attempt, fetched if it is not here; None if none is prepared."""
         if not self.config.prepares:
             return None
         key = self.task.data_key(self.config.params(order))

@@ -32,8 +32,7 @@ _FORKSERVER = b"multiprocessing.forkserver"
 
 
 def let_children_die_with_us() -> None:
-    """Let nothing that this process starts from now on outlive it, on Linux, and let it have the
-    environment of the caller."""
+    """Let nothing that starts from now on outlive this process, on Linux."""
     callers_folder.restore()
     if not hasattr(os, "pidfd_open"):
         return

@@ -148,11 +148,7 @@ def _propose(spec: StudySpec, printed: list[bytes], note: Note) -> None:
 
 
 def _note_report(spec: StudySpec, report: ev.Reported, tried: Tried, note: Note) -> None:
-    """Print a first report.
-
-    Raises:
-        UserError: It lacks a metric that the study needs, or that is not finite.
-    """
+    """Print a first report. Raises UserError if it lacks a metric, or one is not finite."""
     at = in_unit(report.resource, spec.budget.per_trial.unit.value)
     note(f"first report: at {at}, after {duration(tried.seconds)}: {pairs(report.metrics)}")
     problem = missing_metrics(spec, report)

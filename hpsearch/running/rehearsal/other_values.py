@@ -126,8 +126,7 @@ class OtherValues:
 
 
 def slowness_of(tried: Tried, first: Tried) -> float:
-    """How many times as long a trial takes as the first one, between the reports that both have
-    made, or to the only one."""
+    """How many times as long a trial takes as the first one, between reports of both."""
     both = sorted(tried.trained_s.keys() & first.trained_s.keys())
     begin, end = both[0], both[-1]
     its_s, own_s = (each.trained_s[end] for each in (tried, first))
@@ -139,8 +138,7 @@ def slowness_of(tried: Tried, first: Tried) -> float:
 def _course(
     params: Mapping[str, Any], queried: Mapping[str, int], reports: Reports, noisy: Collection[str]
 ) -> Course:
-    """A training without the metrics that differ between two trainings of one configuration; of
-    values that it asked for it is known that they are others."""
+    """A training without metrics that differ by chance; queried values differ by number."""
     kept = {}
     for at, metrics in reports.items():
         kept[at] = {name: value for name, value in metrics.items() if name not in noisy}

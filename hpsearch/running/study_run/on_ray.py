@@ -165,8 +165,7 @@ def can_continue(history: History, number: int) -> bool:
 
 
 def _forget_asked(history: History) -> None:
-    """Let trials that were asked for begin again: workers cannot read the checkpoints of their
-    users."""
+    """Begin asked trials again: workers cannot read the checkpoints of their users."""
     for trial in history.trials:
         if trial.was_asked and trial.state is not State.COMPLETE:
             trial.checkpoint = None

@@ -35,8 +35,7 @@ def ask(
 def send(
     store: Store, name: str, kind: RequestKind, content: dict[str, Any], origin: str
 ) -> tuple[int, bool]:
-    """Ask something of a study as `ask`, and do not wait. Returns the id of the request, and
-    whether anybody drives the study."""
+    """As `ask`, without waiting. Returns the request's id, and whether anybody drives it."""
     with store.reading() as connection:
         study = find_study(connection, name)
     is_driven = study.driver is not None

@@ -67,8 +67,7 @@ class Mirror:
         """True if the tracker, as it was begun here, has been sent the study."""
 
     def catch_up(self) -> None:
-        """Send everything committed since the last call. Raises what the tracker raises; the next
-        call sends the rest."""
+        """Send what was committed since. Raises what the tracker raises; the next call goes on."""
         self._record = self._store.find_study(self._spec.study)
         revision = self._store.revision(self._record.id)
         study = self._study_news()

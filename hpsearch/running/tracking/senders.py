@@ -40,8 +40,7 @@ _left_behind: list[threading.Thread] = []
 
 
 def any_is_stuck() -> bool:
-    """True if a sender that was left behind still runs: the end of this process would wait for what
-    its library does then."""
+    """True if a sender that was left behind still runs, and holds up this process's end."""
     return any(thread.is_alive() for thread in _left_behind)
 
 
@@ -116,8 +115,7 @@ class Senders:
             self._senders.append(_Sender(*args, again=self._again))
 
     def end(self) -> list[str]:
-        """Let them send the rest, and wait for that for a while. Returns the places that everything
-        was sent to."""
+        """Let them send the rest, for a while. Returns the places that everything was sent to."""
         senders, self._senders = self._senders or [], []
         for sender in senders:
             sender.ending.set()
@@ -219,8 +217,7 @@ class _Sender:
 
 @contextmanager
 def sending(senders: Senders) -> Iterator[None]:
-    """At the end of the block, wait for senders that have begun; after a second Ctrl-C they are
-    left behind."""
+    """Wait at the end for senders that have begun; after a second Ctrl-C they are left."""
     try:
         yield
     except Exception:

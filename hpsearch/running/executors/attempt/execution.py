@@ -195,8 +195,7 @@ class Execution:
         return settings, ev.Began(*self._key, now.as_plain())
 
     def _start(self, params: Mapping[str, Any], given: Any) -> Runner:
-        """The run, continued where that is possible. If all its checkpoints are damaged, it starts
-        from the beginning."""
+        """The run, continued where that is possible: not if all its checkpoints are damaged."""
         order = self.order
         setup = Setup(
             params=params,

@@ -29,8 +29,7 @@ class Thinning:
         self._last: ev.Reported | None = None  # if it was held back
 
     def due(self, report: ev.Reported, until: float) -> bool:
-        """True if a report is to be recorded now; else it is held back. The attempt waits for a
-        command at the level `until`."""
+        """True if a report is recorded now, else it is held back; at `until` the attempt waits."""
         self._made += 1
         level = bisect_right(self._budget.report_at, report.resource)
         is_new_level = level != self._level

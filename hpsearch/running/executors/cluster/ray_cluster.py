@@ -169,8 +169,7 @@ def _quietly() -> dict[str, Any]:
 
 @contextmanager
 def _without_secrets() -> Iterator[None]:
-    """Keep access to the database from processes that start meanwhile, also where Ray runs this one
-    as a job."""
+    """Keep access to the database from what starts meanwhile, also in a job of Ray's."""
     secrets = (*_SECRETS, JOB_CONFIG)
     kept = {name: os.environ.pop(name) for name in secrets if name in os.environ}
     if JOB_CONFIG in kept:
@@ -213,8 +212,7 @@ class Node:
 
 
 class HeadNode:
-    """The head of the cluster, and the nodes that it knows. `patience_s` is its longest silence
-    that is accepted."""
+    """The head of the cluster, silent for at most `patience_s`, and the nodes that it knows."""
 
     def __init__(self, patience_s: float) -> None:
         self._patience_s = patience_s
@@ -247,8 +245,7 @@ class HeadNode:
             self._closed.wait(ASK_S)
 
     def check(self) -> None:
-        """Raise ClusterLost if the head was silent for too long, or this process's own node has
-        died."""
+        """Raise ClusterLost if the head was silent for too long, or its node here has died."""
         now = time.monotonic()
         silent_s = self._silent_s(now)
         if silent_s > self._patience_s:
@@ -310,8 +307,7 @@ class HeadNode:
         return [node for name, node in self.nodes.items() if self.offers(name)]
 
     def await_node(self, unless: Callable[[], bool]) -> None:
-        """Wait until a node offers CPUs, as a head that runs no trials may be alone at first, or
-        something else is true."""
+        """Wait until a node offers CPUs, as a head may be alone at first, or else `unless`."""
         if self._offers_cpus() or unless():
             return
         log.warning("waiting for the first node of the cluster that runs trials")
