@@ -136,11 +136,8 @@ class AskingSession:
         )
 
     def _now(self, clock: float, last_seen: float | None) -> float:
-        """The study's time, which never runs backwards.
-
-        While this process has trials, it counts by a clock that nobody can set, and that stands
-        still while the machine is suspended: trials are not charged for a change of the database's
-        clock."""
+        """The study's time, which never runs backwards. While this process has trials, it counts by
+        a clock that nobody can set, and that stands still while the machine is suspended."""
         passing = time.monotonic()
         if self.own_attempts and self._steady is not None:
             study, then = self._steady

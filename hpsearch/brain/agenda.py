@@ -92,11 +92,7 @@ class Agenda:
 
     def propose(self, params: dict[str, Any], now: float) -> Trial:
         """Add a trial with these parameters, which waits for the next free slot; missing ones are
-        drawn.
-
-        Raises:
-            UserError: The budget has no trial left.
-        """
+        drawn. Raises UserError if the budget has no trial left."""
         if self._trials_used:
             most = self._context.spec.budget.trials
             raise UserError(f"all {most} trials of the budget have started", "raise the limit")
@@ -184,11 +180,8 @@ class Agenda:
         return most is not None and self._searched >= most
 
     def _has_new_trials(self, headroom: Headroom) -> bool:
-        """True if new trials are to come.
-
-        What runs may give back some of what was reserved for it, so what does not fit now may fit
-        later; on the last call nothing runs.
-        """
+        """True if new trials are to come. What runs may give back some of what it has reserved, so
+        what does not fit now may fit later; on the last call nothing runs."""
         if self._all_tried:
             return False
         if headroom.search_is_idle and not headroom.can_start(self._context.searcher.first_stretch):

@@ -96,11 +96,8 @@ class CurrentAttempt:
         return max(self.prepared_s, passed_s - trained * median(self.paces))
 
     def speed_at(self, resource: float, now: float, start_up_s: float) -> float | None:
-        """Resource trained a second, by a report at that resource; None if it is not known.
-
-        Its start-up is left out, because training further does not take it again. Where the driver
-        was away for most of the time, the attempt may have waited for it.
-        """
+        """Resource trained a second after its start-up, by a report; None if it is not known, as
+        where the attempt may have waited for its driver for most of the time."""
         trained = resource - self.attempt.start_resource
         listened_s = now - self.attempt.started - self.away_s
         training_s = listened_s - start_up_s

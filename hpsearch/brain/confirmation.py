@@ -139,11 +139,8 @@ class Confirmation:
         return headroom
 
     def early_leader(self, running: int) -> Trial | None:
-        """The leader that a repeat may go to while so many trials of the search still run.
-
-        Every second one of them is assumed to rank before the last of the leaders. None if no
-        leader is likely enough to stay one.
-        """
+        """The leader that a repeat may go to while so many trials of the search still run, of which
+        every second one is assumed to rank before the last of the leaders."""
         if self._is_used_up() and not self._limited:
             return None
         repeats = self._repeats()

@@ -194,11 +194,8 @@ class StartUps:
         return fmean(known) if known else None
 
     def next(self, *, is_warm: bool) -> StartUp:
-        """The start-up of the next attempt on a worker.
-
-        As long as no warm start-up is known, it may take as long as a cold one, and is expected to
-        take nothing. As long as no cold one is known, it takes what warm ones do.
-        """
+        """The start-up of the next attempt on a worker. A warm one is at most a known cold one, and
+        is expected to take nothing, until it is known; a cold one is as warm ones until then."""
         cold, warm = ([seen.seconds for seen in kind] for kind in (self._cold, self._warm))
         if is_warm and not warm:
             return StartUp(0.0, max(cold, default=0.0))
@@ -374,11 +371,8 @@ class Spending:
 
 
 def _recalled(history: History) -> StartUps:
-    """The start-ups that are on record.
-
-    A worker of a later driver has the name of an earlier one, and so its first attempt counts as
-    warm: the next ones may reserve too much, but not too little.
-    """
+    """The start-ups on record. A first attempt on a worker of a later driver counts as warm: so too
+    much may be reserved, but not too little."""
     start_ups = StartUps()
     reports: Counter[Key] = Counter()
     known: list[Attempt] = []

@@ -107,11 +107,8 @@ LIMITS = ("trials", "gpu_hours", "cost", "wall_clock")
 
 
 def raised(spec: StudySpec, changes: Mapping[str, Any]) -> StudySpec:
-    """A study file with higher limits, by name as the file writes them.
-
-    Raises:
-        UserError: A limit is not one of the study's, is not higher than before, or cannot be read.
-    """
+    """A study file with higher limits, by name as the file writes them. Raises UserError if one is
+    not the study's, is not higher than before, or cannot be read."""
     unknown = [name for name in changes if name not in LIMITS]
     if unknown or not changes:
         raise UserError(f"a budget has no limit {', '.join(unknown) or 'given'}")

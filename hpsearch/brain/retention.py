@@ -44,10 +44,8 @@ class Retention:
         self._ranked = InOrder(history, self._rank_key_if_ranked)
 
     def drop(self) -> list[tuple[Trial, str]]:
-        """Take from the records every checkpoint that is not kept.
-
-        Returns: Their trials, each with the reason, which is empty if it has no use for them.
-        """
+        """Take from the records every checkpoint that is not kept. Returns their trials, each with
+        the reason, which is empty if it has no use for them."""
         self._clock, changed = self._history.changed_since(self._clock)
         if not changed:
             return []

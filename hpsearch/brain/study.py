@@ -135,11 +135,8 @@ class Study:
         return self._context.attempts.commands()
 
     def _watch_study(self, now: float) -> None:
-        """End the study when its time is used up, and stop what runs when it leaves.
-
-        A trial of a study that ends may be measured again once it is trained in full, as long as
-        there is time.
-        """
+        """End the study when its time is used up, and stop what runs when it leaves; but a trial
+        that is trained in full may be measured again as long as there is time."""
         is_late = self.spending.time.is_used(now)
         if is_late:
             self._context.progress.end("its wall-clock time is used up")
@@ -213,11 +210,8 @@ class Study:
     # ------------------------------------------------------------------------------------ beginning
 
     def begin(self, now: float, last_seen: float | None = None) -> None:
-        """Take over the study: what was running when its last driver ended goes back to the queue.
-
-        Its attempts are charged until the last sign of life of that driver; None for the last time
-        on record.
-        """
+        """Take over the study. What its last driver left running is charged until that one's last
+        sign of life, or the last time on record, and queued."""
         history = self.history
         study = history.study
         self.spending.time.begin(now)
@@ -229,11 +223,8 @@ class Study:
         self._queue_unfinished(last_seen, ())
 
     def join(self, now: float, last_seen: float, running: Collection[Key]) -> None:
-        """Take part in a study that other processes work on too.
-
-        The attempts in `running` stay current. Others are charged until the last sign of life of
-        any process, and go back to the queue.
-        """
+        """Take part in a study that other processes work on too. The attempts in `running` stay
+        current; others are charged until the last sign of life of any process, and queued."""
         self.spending.time.begin(now)
         self._queue_unfinished(last_seen, running)
         for trial in self.history.trials:

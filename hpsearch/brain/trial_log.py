@@ -53,11 +53,8 @@ class TrialLog:
         self._history.touch(trial)
 
     def keep_findings(self, event: Finished | Stopped | Failed) -> None:
-        """Keep the findings of a trial's latest attempt about its training.
-
-        The trial may be recorded as ended already: the worker of a pruned one sends its last
-        message after that.
-        """
+        """Keep the findings of a trial's latest attempt, which may come after its trial has
+        ended."""
         trial = self._trial_of(event)
         findings = list(event.findings)
         if trial is not None and findings != trial.findings:
@@ -95,10 +92,8 @@ class TrialLog:
         high: float | None = None,
     ) -> None:
         """Note the value of the first objective that is expected of a trial in full, in the
-        metric's own unit and sign, with its standard deviation and its 90% interval.
-
-        Numbers that are not finite are unknown. Changes of less than `SAME` are not written.
-        """
+        metric's own unit and sign, its standard deviation and its 90% interval, unless they are the
+        `SAME`."""
         now = [_finite(each) for each in (value, deviation, low, high)]
         if now[0] is None:
             now = [None] * len(EXPECTED)

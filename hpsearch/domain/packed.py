@@ -22,13 +22,8 @@ _FLOAT = frozenset({float})
 
 
 class PackedReports(Mapping[float, ReportRecord]):
-    """Reports by resource, ascending. Each is made anew when it is asked for.
-
-    Args:
-        trial: The number of their trial.
-        names: The names of their metrics.
-        cells: Report after report, `FIXED` cells and the metrics.
-    """
+    """Reports by resource, ascending, each made anew when it is asked for. `cells` has report after
+    report, `FIXED` cells and the metrics of these names."""
 
     __slots__ = ("_cells", "_names", "_trial")
 

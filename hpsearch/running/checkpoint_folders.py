@@ -88,9 +88,7 @@ def folder_of_new(spec: StudySpec, requested: str | None) -> StudyFolder:
 
 
 def folder_of(spec: StudySpec, record: StudyRecord, requested: str | None) -> StudyFolder:
-    """The folder of a study that is in the database.
-
-    A study without one, whose trials were asked for, gets one in the root `requested`. Raises
+    """The folder of a study in the database; in the root `requested` if it has none. Raises
     UserError if checkpoints cannot be kept there, or another folder is asked for."""
     present = next(iter(folders_of(record)), None)
     if record.uid is None or present is None:

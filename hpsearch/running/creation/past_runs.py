@@ -292,11 +292,8 @@ def _stated(parameter: Parameter) -> dict[str, Any]:
 
 
 def write(store: Store, found: PastRuns, name: str, space: Space) -> None:
-    """Write past runs, which searched a space, as a finished study of a name, all or nothing.
-
-    A run without a curve has one report, at the end: at the full budget if it is complete. Raises
-    StudyExists if the name is taken.
-    """
+    """Write past runs, which searched a space, as a finished study of a name, all or nothing. One
+    without a curve has one report, at its end. Raises StudyExists if the name is taken."""
     now = time.time()
     record = StudyRecord(
         id=0,

@@ -32,12 +32,7 @@ def past_runs(source: str, mapped: Mapped) -> PastRuns:
 
 def translated(source: str, study: str | None, folder: Path) -> tuple[str, list[str]]:
     """The study file, in a folder, that the search of another program becomes under the name of a
-    study, and lines for a person.
-
-    Raises:
-        UserError: The source cannot be read, or has nothing to search.
-        SpecError: It is YAML with mistakes.
-    """
+    study, and lines for a person. Raises UserError if there is nothing to search."""
     if "://" in source:
         hint = "name the script; hpsearch import takes its trials"
         raise UserError(f"{source} holds trials, and not what they are of", hint)

@@ -87,11 +87,8 @@ class Executor(Protocol):
 
 
 class SteadyClock:
-    """Seconds since the epoch at the moment it is made, plus the time that passes from then on.
-
-    Setting the machine's clock does not move it. It stops while the machine is suspended. It starts
-    at `not_before` if the machine's clock is behind that: a study's time does not run backwards
-    from one driver to the next."""
+    """Seconds since the epoch when it was made, or `not_before`, and the time that passes from then
+    on: it cannot be set, and stops while the machine is suspended."""
 
     def __init__(
         self,

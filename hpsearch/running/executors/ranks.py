@@ -144,12 +144,8 @@ class FollowerActor:
 
 
 class Followers:
-    """The ranks above 0 of a worker (a `worker.Team`).
-
-    Args:
-        actors: Their `FollowerActor`s.
-        silent_s: The seconds without a sign of life after which one counts as lost.
-    """
+    """The ranks above 0 of a worker (a `worker.Team`), by their `FollowerActor`s. One without a
+    sign of life for `silent_s` seconds counts as lost."""
 
     def __init__(self, actors: Sequence[Any], silent_s: float) -> None:
         self._actors = list(actors)

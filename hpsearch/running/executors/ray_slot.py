@@ -53,10 +53,8 @@ class WorkerReady(NamedTuple):
 
 
 class WorkerActor:
-    """A worker inside a Ray actor, which takes polls and commands in a thread each.
-
-    Where several processes train a trial, `followers` are the actors of the others, and one that
-    is silent for `silent_s` seconds counts as lost."""
+    """A worker inside a Ray actor, which takes polls and commands in a thread each. `followers` are
+    the actors of a trial's other processes, lost if silent for `silent_s` seconds."""
 
     def __init__(
         self, config: WorkerConfig, gpus: float, followers: Sequence[Any], silent_s: float

@@ -103,10 +103,8 @@ def _reap(before: frozenset[int]) -> None:
 
 
 def on_notice(call: Callable[[], None]) -> None:
-    """Call a function, in a thread of its own, when this process gets SIGTERM.
-
-    The main thread of a Ray worker is seldom in Python code, where a handler of Python's would run.
-    So a thread reads the byte that the interpreter writes as soon as the signal arrives."""
+    """Call a function, in a thread of its own, at SIGTERM. The main thread of a Ray worker is
+    seldom in Python code, so a thread reads the byte that the interpreter writes then."""
     heard, hearing = os.pipe()
     os.set_blocking(hearing, False)
     signal.signal(signal.SIGTERM, lambda number, frame: None)

@@ -49,12 +49,7 @@ Note = Callable[[str], None]  # prints a line
 
 def first_report(spec: StudySpec, name: str, device: str, note: Note) -> dict[str, float]:
     """Train one trial up to its first report; return what was measured, or nothing after too long.
-
-    Raises:
-        SpecError: The task refuses its part of the file.
-        UserError: The trial fails or ends without a report, or its report is not one that the
-            study can use.
-    """
+    Raises SpecError if the task refuses its part, UserError without a report that is of use."""
     table = describe(spec.task["kind"]).settings
     known = space.defaults(spec.space, table, spec.requires) or {}
     params = space.completed(spec.space, spec.enqueue[0] if spec.enqueue else known, spec.requires)

@@ -31,11 +31,7 @@ Reports = Mapping[float, Mapping[str, float]]
 
 
 class OtherValues:
-    """Further starts of one trial.
-
-    Args:
-        first: The trial with `params`, up to its first report or further.
-    """
+    """Further starts of the trial with `params`, after the `first` up to its report or further."""
 
     def __init__(
         self, start: Start, spec: StudySpec, params: Mapping[str, Any], first: Tried, note: Note

@@ -24,12 +24,8 @@ SHOWN = 60  # letters of a value in a message
 
 @dataclass(frozen=True)
 class FileChanges:
-    """The differences of a study file from the one on record, by key: such as
-    ``task.ends_early: was not stated, now True``.
-
-    Args:
-        text: The file to go on with.
-    """
+    """The differences of a study file from the one on record, by key: such as ``task.ends_early:
+    was not stated, now True``; and the text to go on with."""
 
     text: str
     allowed: Mapping[str, str] = field(default_factory=dict)

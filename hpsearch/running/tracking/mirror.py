@@ -27,11 +27,9 @@ class SentTrial(NamedTuple):
 
 
 class Sent:
-    """The record of what one tracker was sent of one study, in a file beside its checkpoints.
-
-    A sender that takes up a study again begins where the last one ended. The file is written after
-    a sending: a sender that is killed in between sends that part again. `target` is the tracker's
-    place for the study; a record of another place does not count. `again` forgets the record."""
+    """The record of what one tracker was sent of one study, in a file beside its checkpoints; one
+    of another `target` does not count, and `again` forgets it. It is written after a sending, so
+    that one that is killed sends that part again."""
 
     def __init__(self, folder: str, tracker: str, target: str, *, again: bool = False) -> None:
         self._folder = folder_at(inside(folder, TRACKING))

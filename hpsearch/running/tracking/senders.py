@@ -76,13 +76,8 @@ def _is_installed(distribution: str) -> bool:
 
 
 class Senders:
-    """The senders of one study, which `begin` starts.
-
-    Args:
-        folder: Its folder of checkpoints, a path or a URL.
-        end_s: The seconds that `end` waits; None for no limit.
-        again: Whether to send everything once more.
-    """
+    """The senders of one study, which `begin` starts. `end` waits for them for `end_s` seconds,
+    None for no limit; `again` sends everything once more."""
 
     def __init__(
         self,
@@ -125,13 +120,7 @@ class Senders:
 
 
 class _Sender:
-    """Sends one study to one tracker until it is asked to end, and then the rest.
-
-    Args:
-        storage: The URL of the database, with its password.
-        folder: The study's folder of checkpoints; a path or a URL.
-        again: Whether to send everything once more.
-    """
+    """Sends one study to one tracker until it is asked to end, and then the rest."""
 
     def __init__(
         self, storage: str, study: str, folder: str, tracker: NamedTracker, *, again: bool

@@ -159,11 +159,8 @@ class Execution:
             return ev.Failed(*self._key, kind, failure.text, details=failure.details)
 
     def end_run(self, ending: Ending) -> Ending:
-        """End the run. Returns its ending with the findings on its health, and with the best
-        checkpoint, which is whole by now.
-
-        A slot is not free while its training still runs: the executor kills a worker in which one
-        continues for too long."""
+        """End the run. Returns its ending with the findings on its health, and the best checkpoint,
+        which is whole by now. A slot is not free while its training still runs."""
         runner = self._runner
         if runner is None:
             return ending
