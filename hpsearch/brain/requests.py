@@ -114,7 +114,7 @@ def raised(spec: StudySpec, changes: Mapping[str, Any]) -> StudySpec:
         raise UserError(f"a budget has no limit {', '.join(unknown) or 'given'}")
     found = parse(with_budget(spec.text, changes), base=spec.base)
     for name in changes:
-        before, after = _limit(spec, name), _limit(found, name)
+        before, after = limit_of(spec, name), limit_of(found, name)
         if before is None:
             raise UserError(f"the study has no limit on {name}")
         if after is None or after <= before:
@@ -122,6 +122,7 @@ def raised(spec: StudySpec, changes: Mapping[str, Any]) -> StudySpec:
     return found
 
 
-def _limit(spec: StudySpec, name: str) -> float | None:
+def limit_of(spec: StudySpec, name: str) -> float | None:
+    """One of the `LIMITS` of a study; None if it has none."""
     limit: float | None = getattr(spec.budget, "wall_clock_s" if name == "wall_clock" else name)
     return limit

@@ -48,8 +48,6 @@ def inspect(
 ) -> list[Problem]:
     """Everything wrong with a task that can be seen before training: its fields, its data, its
     function. `remark` as of `tasks.inspect`."""
-    if "library" not in task:
-        return tasks.inspect(task, base, remark)
     try:
         if library_of(task) is None:
             return tasks.inspect(task, base, remark)

@@ -159,7 +159,7 @@ def pairs(option: str, texts: Iterable[str]) -> dict[str, str]:
     return found
 
 
-def settle(found: PastRuns, problems: Problems) -> None:
+def finish(found: PastRuns, problems: Problems) -> None:
     """Bring runs to an end, and check what every source must hold to.
 
     A run whose result is not finite, or its last report where it has no result, has failed. A run

@@ -5,7 +5,7 @@ from pathlib import Path
 from hpsearch.domain.plugins.door import named, offers_of, taking
 from hpsearch.domain.plugins.offers import SourcePlugin
 from hpsearch.errors import SpecError, UserError
-from hpsearch.running.creation.past_runs import Mapped, PastRuns, Problems, settle
+from hpsearch.running.creation.past_runs import Mapped, PastRuns, Problems, finish
 from hpsearch.study_file.reading import parse
 from hpsearch.study_file.starters.draft import StudyDraft
 
@@ -26,7 +26,7 @@ def past_runs(source: str, mapped: Mapped) -> PastRuns:
     """The past runs of a source. Raises UserError, which says where something does not fit."""
     problems: Problems = {}
     found: PastRuns = named(source_of(source, "runs").runs)(source, mapped, problems)
-    settle(found, problems)
+    finish(found, problems)
     return found
 
 

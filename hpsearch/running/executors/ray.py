@@ -102,7 +102,6 @@ class RayExecutor:
         """Since when there was room for one more worker, by the monotonic clock."""
         self._slots: dict[str, RaySlot] = {}
         self._fill: dict[str, int] = {}  # the slots of each shared GPU, by its type
-        self._slot_names: dict[AttemptKey, str] = {}  # the slot of each attempt that runs
         self._groups = PlacementGroups(self._head, self._needs.takes, resources.processes)
         self._made = 0
         self._false_starts = 0
@@ -135,9 +134,7 @@ class RayExecutor:
         slot = self._slots.get(order.slot)
         if slot is None:
             return  # it is gone: the driver has been sent a SlotDown, and ends the attempt
-        key = (order.trial, order.attempt)
-        slot.attempts[key] = None
-        self._slot_names[key] = order.slot
+        slot.attempts[order.trial, order.attempt] = None
         slot.order(order, self._data_for(order))
 
     def advance(self, order: ev.Advance) -> None:
@@ -176,7 +173,7 @@ class RayExecutor:
             slot.note_recorded((trial, attempt), resource)
 
     def _slot_of(self, attempt: AttemptKey) -> RaySlot | None:
-        return self._slots.get(self._slot_names.get(attempt, ""))
+        return next((slot for slot in self._slots.values() if attempt in slot.attempts), None)
 
     def _data_for(self, order: ev.Launch) -> DataRef | None:
         if self._task is None:
@@ -277,10 +274,8 @@ class RayExecutor:
                     keep(self._config.log(event.trial, event.attempt), event.part, event.text)
                     continue
                 case ev.Finished() | ev.Stopped() | ev.Failed():
-                    key = (event.trial, event.attempt)
-                    slot.attempts.pop(key, None)
+                    slot.attempts.pop((event.trial, event.attempt), None)
                     slot.free_since = time.monotonic()
-                    self._slot_names.pop(key, None)
             events.append(event)
             if isinstance(event, ev.Failed) and event.kind in SUSPECT:
                 self._data.clear()
@@ -298,8 +293,6 @@ class RayExecutor:
     def _gone(self, name: str, why: str) -> list[ev.Event]:
         slot = self._slots.pop(name)
         self._head.awaited.pop(name, None)
-        for attempt in slot.attempts:
-            self._slot_names.pop(attempt, None)
         self._followed = 0.0  # look for a replacement at once
         slot.kill()
         stays = all(self._head.offers(node) for node in slot.nodes)
