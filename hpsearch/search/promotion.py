@@ -1,11 +1,11 @@
 """Which paused trial goes on: by the quota of its rung, by its chance, and by the study's phase.
 
-**Quota.** Of the `n` trials that were judged at a rung, `floor(n * share)` go on:
+**Quota.** Of the `n` trials that were judged at a rung, `floor(n * fraction)` go on:
 
-    share = 1 - (1 - 1/eta) * clamp((r - POOR) / (GOOD - POOR), 0, 1)
+    fraction = 1 - (1 - 1/eta) * clamp((r - POOR) / (GOOD - POOR), 0, 1)
 
-`r` is the rank correlation of the values there with those at the next rung (`Rungs.share`). As long
-as fewer have gone on, the next one is that of which most is expected at the full budget.
+`r` is the rank correlation of the values there with those at the next rung (`Rungs.fraction`). As
+long as fewer have gone on, the next one is that of which most is expected at the full budget.
 
 **Chance.** A trial that is not in the quota may go on while its probability to turn out best is at
 least `MAY_WIN`: to beat the leader by the forecast, or all that have ended by how well its rung has
