@@ -3,7 +3,8 @@
 A rung is a resource level. Of all trials that ever reached one, a fraction goes on, and the rest
 pauses there, with their checkpoints and without a slot. Whenever fewer have gone on than the quota
 allows, the most promising trial at the full budget (`curve_model.forecast`) does, so that a slow
-starter goes on where configurations like it have ended well. A trial without a finite value never does.
+starter goes on where configurations like it have ended well. A trial without a finite value never
+does.
 
 The fraction is 1/eta as long as the values at a rung correlate with those at the next one, by rank.
 Where the correlation is poor more trials go on, and without any all of them. A rung at which half
