@@ -59,7 +59,7 @@ Test = Callable[[Trial], bool]
 Promoted = tuple[Trial, Judgement]
 
 
-def _any(trial: Trial) -> bool:
+def _always(trial: Trial) -> bool:
     return True
 
 
@@ -134,7 +134,7 @@ class Promotion:
 
     # ------------------------------------------------------------------------------------ the quota
 
-    def in_quota(self, may_go_on: Test = _any) -> Promoted | None:
+    def in_quota(self, may_go_on: Test = _always) -> Promoted | None:
         """The trial that its rung lets go on, of those that may."""
         trials = self._history.trials
         found = self.rungs.promotion(lambda number: may_go_on(trials[number]))
@@ -156,7 +156,7 @@ class Promotion:
 
     # ----------------------------------------------------------------------------------- the chance
 
-    def likeliest_to_win(self, may_go_on: Test = _any) -> Promoted | None:
+    def likeliest_to_win(self, may_go_on: Test = _always) -> Promoted | None:
         """The likeliest winner of the paused trials that may go on, if it is likely enough."""
         trials = self._history.trials
         waiting = [trials[number] for number in self.rungs.waiting()]
