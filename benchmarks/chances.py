@@ -109,7 +109,9 @@ def watch_study(task: Task, terms: Terms, seed: int, seen: Seen) -> None:
         leader = outlook.leader(numbers)
         best = end_of(leader, history.trials[leader].params)
         paused = [t for t in trials if t.state is State.PAUSED and t.number != leader]
-        for number, chance in study._searcher.chances(paused).items():
+        promotion = study._context.searcher.promotion
+        assert promotion is not None
+        for number, chance in promotion.chances(paused).items():
             better = end_of(number, history.trials[number].params) < best
             seen.looks.append(Look(task.family, late, chance, better))
         for trial, (_, _, low, high) in zip(trials, outlook.values(numbers), strict=True):

@@ -19,7 +19,7 @@ from hpsearch.domain.facts import EarlierStudy, ErrorKind
 from hpsearch.domain.history import History
 from hpsearch.running.creation.study import create_study
 from hpsearch.running.driver.journal import LEASE_TTL_S
-from hpsearch.running.driver.loop import POLL_S, Driver, Watch
+from hpsearch.running.driver.loop import POLL_S, Driver, OnTick
 from hpsearch.running.study_run.brain import build_study
 from hpsearch.store.store import Store
 from hpsearch.study_file.levels import trial_budget
@@ -302,7 +302,7 @@ def simulate(
     *,
     gpus: float = 1.0,
     moments: Iterable[float] = (),
-    watch: Watch | None = None,
+    watch: OnTick | None = None,
     build: Callable[[History, StudySpec], Study] = build_study,
     earlier: Sequence[EarlierStudy] = (),
     start_up_s: float = 0.0,

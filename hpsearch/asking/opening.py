@@ -174,8 +174,7 @@ def _go_on(
     if may_go_on and not transaction.stop_requested:
         reopen(history)
         study.state = StudyState.RUNNING
-        study.reason = None
-        study.ended = None
+        study.reason = study.interruption = study.ended = None
         history.touch_study()
     if study.state is StudyState.RUNNING:
         history.add_environment(runs_on)

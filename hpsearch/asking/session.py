@@ -136,11 +136,8 @@ class AskingSession:
         )
 
     def _now(self, clock: float, last_seen: float | None) -> float:
-        """The study's time, which never runs backwards.
-
-        While this process has trials, it counts by a clock that nobody can set, and that stands
-        still while the machine is suspended: trials are not charged for a change of the database's
-        clock."""
+        """The study's time, which never runs backwards. While this process has trials, it counts by
+        a clock that nobody can set, and that stands still while the machine is suspended."""
         passing = time.monotonic()
         if self.own_attempts and self._steady is not None:
             study, then = self._steady
@@ -170,8 +167,8 @@ class AskingSession:
             running = {beat.key for beat in transaction.beats}
             brain.join(transaction.now, transaction.last_seen or 0.0, running)
             self._brain = transaction.brain = brain
-        transaction.brain.note_time_worked(study.active_seconds + worked_s, transaction.now)
         transaction.active_s = study.active_seconds + worked_s
+        transaction.brain.spending.time.begin(transaction.now, transaction.active_s)
         transaction.end_lost_attempts()
 
     def _answer_requests(self, connection: Connection, transaction: Transaction) -> None:
@@ -206,19 +203,17 @@ class AskingSession:
         heartbeats.seen(connection, study_id, transaction.now, forgets_stop=forgets_stop)
 
 
-class Pulse:
-    """Renews the heartbeats of a session while it holds attempts. It has a connection of its own:
-    the session may wait long for a transaction."""
+class HeartbeatThread:
+    """Renews the heartbeats of a session while it holds attempts, by a connection of its own."""
 
     def __init__(self, session: AskingSession) -> None:
         self._session = session
         self._every_s = min(RENEW_S, session.ttl_s / 4)
         self._ended = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="hpsearch pulse", daemon=True)
+        self._thread = threading.Thread(target=self._run, name="hpsearch heartbeats", daemon=True)
         self._thread.start()
 
     def end(self) -> None:
-        """End the thread soon."""
         self._ended.set()
 
     def close(self) -> None:

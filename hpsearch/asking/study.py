@@ -10,7 +10,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from types import TracebackType
 
-from hpsearch.asking.session import AskingSession, Pulse
+from hpsearch.asking.session import AskingSession, HeartbeatThread
 from hpsearch.asking.transaction import Transaction
 from hpsearch.asking.trial import AskedTrial, Metrics, ReportVerdict
 from hpsearch.domain import events as ev
@@ -45,7 +45,7 @@ class AskedStudy:
         self.ended: str | None = None
         self._session = session
         self._open: dict[Key, AskedTrial] = {}
-        self._pulse: Pulse | None = None
+        self._heartbeats: HeartbeatThread | None = None
         self._lock = threading.Lock()
         self._closed = False
 
@@ -127,8 +127,8 @@ class AskedStudy:
             for trial in list(self._open.values()):
                 self._give_back(trial, text)
         finally:
-            if self._pulse is not None:
-                self._pulse.close()
+            if self._heartbeats is not None:
+                self._heartbeats.close()
             self._session.store.close()
 
     def __enter__(self) -> AskedStudy:
@@ -150,8 +150,8 @@ class AskedStudy:
         # once it gives no sign of life for them.
         for key in self._open:
             self._session.own_attempts.pop(key, None)
-        if self._pulse is not None:
-            self._pulse.end()
+        if self._heartbeats is not None:
+            self._heartbeats.end()
 
     def __repr__(self) -> str:
         return f"<study {self.name} in {self._session.store.display_url}, to ask>"
@@ -191,8 +191,8 @@ class AskedStudy:
         )
         with self._lock:
             self._open[trial.key] = trial
-            if self._pulse is None:
-                self._pulse = Pulse(self._session)
+            if self._heartbeats is None:
+                self._heartbeats = HeartbeatThread(self._session)
         return trial
 
     def _report(

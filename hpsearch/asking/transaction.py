@@ -60,7 +60,6 @@ class Transaction:
         return max(0.0, until - self.last_seen)
 
     def end_lost_attempts(self) -> None:
-        """End the attempts whose processes have died."""
         assert self.brain is not None
         for beat in self.dead:
             running = self._current(beat.key)
@@ -77,7 +76,6 @@ class Transaction:
             self.brain.on_event(ev.SlotDown(running.slot.name, why), heard)
 
     def free_slot_of(self, key: Key) -> None:
-        """Take the slot of a stopped attempt from the brain."""
         brain = self._brain()
         for slot in list(brain.slots.values()):
             if slot.holds == key:
@@ -104,7 +102,7 @@ class Transaction:
             brain.interrupt()
         others = (f"{worker}/{number}" for number in count(2))
         slot = next(name for name in chain([worker], others) if name not in brain.slots)
-        brain.on_event(ev.SlotUp(slot, node, ASKED, brain.stated_gpus), self.now)
+        brain.on_event(ev.SlotUp(slot, node, ASKED, brain.spec.resources.stated_gpus), self.now)
         commands = brain.on_tick(self.now)
         for order in commands:
             if isinstance(order, ev.Launch):
@@ -116,7 +114,6 @@ class Transaction:
     def report(
         self, key: Key, resource: float, metrics: Mapping[str, float], checkpoint: str | None
     ) -> ReportVerdict:
-        """Take in a report of an attempt."""
         running = self._current(key)
         if running is None:
             return self._ended_before(key, came_through=self._is_on_record(key, resource))
@@ -131,10 +128,9 @@ class Transaction:
                 brain.on_event(ev.Finished(*key), self.now)
             else:
                 self._watch_time(running)
-        return self._settled(running, checkpoint)
+        return self._verdict(running, checkpoint)
 
     def end(self, event: ev.Finished | ev.Failed | ev.Stopped) -> ReportVerdict:
-        """Take in the end of an attempt."""
         key = (event.trial, event.attempt)
         running = self._current(key)
         if running is None:
@@ -143,7 +139,7 @@ class Transaction:
             came_through = attempt is not None and attempt.outcome is ends.get(type(event))
             return self._ended_before(key, came_through=came_through)
         self._brain().on_event(event, self.now)
-        return self._settled(running, None)
+        return self._verdict(running, None)
 
     def _is_best(self, number: int, metrics: Mapping[str, float]) -> bool:
         objectives = self._brain().spec.objectives
@@ -163,7 +159,7 @@ class Transaction:
             text = f"ran past its time limit of {limit_s:g} s"
             brain.on_event(ev.Failed(*running.key, ErrorKind.TIMEOUT, text), self.now)
 
-    def _settled(self, running: CurrentAttempt, checkpoint: str | None) -> ReportVerdict:
+    def _verdict(self, running: CurrentAttempt, checkpoint: str | None) -> ReportVerdict:
         brain = self._brain()
         if self.stop_requested:
             brain.interrupt()

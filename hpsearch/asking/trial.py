@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from hpsearch.brain.trial_log import lacking
+from hpsearch.brain.trial_log import missing_metrics
 from hpsearch.domain.events import Reported
 from hpsearch.errors import UserError
 from hpsearch.store.codec import clean
@@ -83,7 +83,6 @@ class AskedTrial:
 
     @property
     def key(self) -> Key:
-        """Its number and attempt."""
         return self.number, self.attempt
 
     def report(
@@ -133,7 +132,7 @@ class AskedTrial:
             values = numbers_of(metrics)
         except ValueError as error:
             raise UserError(str(error)) from None
-        problem = lacking(self._spec, Reported(self.number, self.attempt, resource, values))
+        problem = missing_metrics(self._spec, Reported(self.number, self.attempt, resource, values))
         if problem is not None:
             raise UserError(problem, "report every metric of the study's objective and constraints")
         return values

@@ -1,8 +1,9 @@
 """The brain of a study: turns events into changed records and commands, and touches nothing else.
 
 `study`           the brain itself, which the driver calls; read this first
+`context`         what the parts share
 `attempt_events`  reports and questions of attempts, and their ends
-`agenda`          the next work of a free slot, with the race of the leaders (`confirmation`)
+`agenda`          the next work of a free slot, and the repeats of the leaders (`confirmation`)
 `headroom`        the part of the budget that a slot may use now, and what fits into it
 `ledger`          the budget of the study: reserved and spent, by attempt
 `attempts`        slots, the attempts that hold them, and nodes that are set aside

@@ -2,10 +2,10 @@
 
 A trial that was cut short comes first, in every phase. Then:
 
-- *searching*: a promotion, and then a new configuration. When too little is left to train a new one
-  in full, paused trials that may still turn out the best go before it.
+- *searching*: a paused trial, and then a new configuration. `search.promotion` tells which paused
+  trial goes on in each phase.
 - *finishing*, as all configurations have been tried or a new one would not even reach the highest
-  rung: paused trials that may still win. Slots that are left begin to confirm the leaders.
+  rung: a paused trial. Slots that are left begin to confirm the leaders.
 - *confirming*: repeats of the leaders on fresh seeds (`confirmation`). The rest of a budget of time
   or money goes to the search again, or else to further repeats.
 
@@ -19,11 +19,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from hpsearch.brain.attempts import Attempts, CurrentAttempt, Slot
+from hpsearch.brain.attempts import CurrentAttempt, Slot
 from hpsearch.brain.confirmation import Confirmation
+from hpsearch.brain.context import Context
 from hpsearch.brain.headroom import Headroom
-from hpsearch.brain.ledger import Spending
-from hpsearch.brain.progress import StudyProgress
 from hpsearch.domain.facts import DecisionKind, Role
 from hpsearch.domain.history import History
 from hpsearch.domain.lifecycle import State
@@ -31,8 +30,6 @@ from hpsearch.domain.phase import Phase
 from hpsearch.domain.records import Outcome, Trial
 from hpsearch.domain.seeds import derived_seed
 from hpsearch.errors import UserError
-from hpsearch.search.rungs import Judgement
-from hpsearch.search.searcher import Searcher
 from hpsearch.study_file.models import StudySpec
 
 FirstConfiguration = tuple[Role, dict[str, Any]]
@@ -53,8 +50,7 @@ class Work:
 def first_configurations(
     spec: StudySpec, history: History, defaults: Mapping[str, Any] | None
 ) -> list[FirstConfiguration]:
-    """The configurations that a study tries first, in order: the task's defaults as the yardstick,
-    then those of the study file and of the command line."""
+    """What is tried first, in order: the defaults, the study file's, the command line's."""
     found: list[FirstConfiguration] = []
     if defaults is not None:
         found.append((Role.DEFAULT, dict(defaults)))
@@ -63,28 +59,23 @@ def first_configurations(
     return found
 
 
-@dataclass
 class Agenda:
     """The work of one study, which it moves between searching, finishing and confirming."""
 
-    _spec: StudySpec
-    _history: History
-    _searcher: Searcher
-    _spending: Spending
-    _attempts: Attempts
-    _confirmation: Confirmation
-    _progress: StudyProgress
-    _first: Sequence[FirstConfiguration]
-
-    def __post_init__(self) -> None:
-        history = self._history
+    def __init__(self, context: Context, first: Sequence[FirstConfiguration]) -> None:
+        self._context = context
+        self._first = first
+        spec, history = context.spec, context.history
+        self._confirmation = Confirmation(spec, history, context.note_expectations, len(first))
+        if self._confirmation.is_under_way:
+            context.progress.phase = Phase.CONFIRMING
         roles = [trial.role for trial in history.trials]
         self._begun = roles.count(Role.DEFAULT) + roles.count(Role.ENQUEUED)
         """The number of first configurations that have a trial."""
         self._searched = len(roles) - roles.count(Role.CONFIRM)
         """The number of trials, repeats left out."""
         self._queue: deque[int] = deque()
-        self._total = self._spec.budget.per_trial.total
+        self._total = spec.budget.per_trial.total
         self._continues_for = [trial.number for trial in history.trials if trial.goes_on_alone]
         """The trials that a finished study goes on for, and for nothing else."""
 
@@ -97,38 +88,33 @@ class Agenda:
         if trial.number in self._queue:
             self._queue.remove(trial.number)
         if trial.state is State.PAUSED:
-            self._searcher.ended(trial)
+            self._context.searcher.ended(trial)
 
     def propose(self, params: dict[str, Any], now: float) -> Trial:
         """Add a trial with these parameters, which waits for the next free slot; missing ones are
-        drawn.
-
-        Raises:
-            UserError: The budget has no trial left.
-        """
+        drawn. Raises UserError if the budget has no trial left."""
         if self._trials_used:
-            most = self._spec.budget.trials
+            most = self._context.spec.budget.trials
             raise UserError(f"all {most} trials of the budget have started", "raise the limit")
         trial = self._draw(now, Role.PROPOSED, params)
         self.put_back(trial)
         return trial
 
-    def change_budget(self, spec: StudySpec) -> None:
+    def change_budget(self) -> None:
         """Go on with a larger budget: the search goes on before its leaders are confirmed."""
-        self._spec = spec
-        self._confirmation.change_budget(spec.budget)
-        if self._progress.phase is Phase.CONFIRMING:
+        self._confirmation.change_budget(self._context.spec.budget)
+        if self._context.progress.phase is Phase.CONFIRMING:
             self._return_to_search()
 
     def headroom(self, slot: Slot, now: float, *, search_is_idle: bool = False) -> Headroom:
         """The part of the budget for a slot, less what is kept back for repeats to come."""
         self._confirmation.refresh()
-        spending = self._spending
+        spending = self._context.spending
         return Headroom(
             spending,
             now,
             slot.gpus,
-            len(self._attempts.slots),
+            len(self._context.attempts.slots),
             slot.device,
             kept_back=self._confirmation.repeats_to_come * spending.trial_total,
             start_up=spending.start_ups.next(is_warm=slot.is_warm),
@@ -136,39 +122,35 @@ class Agenda:
         )
 
     def reserve(self, running: CurrentAttempt, trial: Trial, stretch: float, now: float) -> bool:
-        """Reserve what the next stretch of an attempt may cost; False, and nothing changed, if the
-        budget does not allow it."""
+        """Reserve what a stretch may cost; False, and nothing changed, if that is too much."""
         headroom = self.headroom(running.slot, now).under_way()
         headroom = self._confirmation.headroom_for(trial, headroom)
         before_repeats = stretch if headroom.kept_back else 0.0
         if not headroom.affords(stretch, trial) or not headroom.in_time(before_repeats, trial):
             return False
-        return self._spending.reserve(running.attempt, headroom.cost(stretch, trial))
+        return self._context.spending.reserve(running.attempt, headroom.cost(stretch, trial))
 
     def update_phase(self, headroom: Headroom) -> None:
         """Move between searching and finishing, by what is left of the budget."""
-        if self._progress.phase in (Phase.SEARCHING, Phase.FINISHING):
+        if self._context.progress.phase in (Phase.SEARCHING, Phase.FINISHING):
             has_new = self._has_new_trials(headroom)
-            self._progress.move(Phase.SEARCHING if has_new else Phase.FINISHING)
+            self._context.progress.move(Phase.SEARCHING if has_new else Phase.FINISHING)
 
     def next(self, headroom: Headroom, running: int) -> Work | None:
-        """The next piece of work, if there is one and the budget allows it.
-
-        While trials of the search run, `running` of them, the standings may still change.
-        """
+        """The next work that the budget allows, while `running` trials of the search run."""
         queued = self._from_queue(headroom)
         if queued is not None:
             return queued
         if self._continues_for:
             return None
         self.update_phase(headroom)
-        match self._progress.phase:
+        match self._context.progress.phase:
             case Phase.SEARCHING:
                 return self._search(headroom)
             case Phase.FINISHING:
                 return self._finish(headroom, running)
             case Phase.CONFIRMING:
-                return self._race(headroom)
+                return self._confirm(headroom)
         return None
 
     def why_no_work(self) -> str:
@@ -179,7 +161,7 @@ class Agenda:
             return "the budget left is too small for another trial"
         if not self._trials_used:
             return "all configurations of the space have been tried"
-        most = self._spec.budget.trials
+        most = self._context.spec.budget.trials
         return f"all {most} trials have ended"
 
     # ------------------------------------------------------------------------ the state of the work
@@ -190,31 +172,30 @@ class Agenda:
             return True
         if self._begun < len(self._first):
             return False
-        return self._searcher.proposals.exhausted
+        return self._context.searcher.proposals.exhausted
 
     @property
     def _trials_used(self) -> bool:
-        most = self._spec.budget.trials
+        most = self._context.spec.budget.trials
         return most is not None and self._searched >= most
 
     def _has_new_trials(self, headroom: Headroom) -> bool:
-        """True if new trials are to come.
-
-        What runs may give back some of what was reserved for it, so what does not fit now may fit
-        later; on the last call nothing runs.
-        """
+        """True if new trials are to come. What runs may give back some of what it has reserved, so
+        what does not fit now may fit later; on the last call nothing runs."""
         if self._all_tried:
             return False
-        if headroom.search_is_idle and not headroom.can_start(self._searcher.first_stretch):
+        if headroom.search_is_idle and not headroom.can_start(self._context.searcher.first_stretch):
             return False
-        if headroom.reaches(self._searcher.last_rung):
+        if headroom.reaches(self._context.searcher.last_rung):
             return True
-        return self._none_completes(headroom) and headroom.reaches(self._searcher.first_stretch)
+        return self._none_completes(headroom) and headroom.reaches(
+            self._context.searcher.first_stretch
+        )
 
     def _none_completes(self, headroom: Headroom) -> bool:
         if headroom.reaches(self._total):
             return False
-        history = self._history
+        history = self._context.history
         if history.states[State.COMPLETE]:
             return False
         return not any(
@@ -234,18 +215,19 @@ class Agenda:
         return not headroom.search_is_idle or self._can_continue(trial, headroom)
 
     def _can_continue(self, trial: Trial, headroom: Headroom) -> bool:
-        """True if a trial can train until it is judged, or where none can be trained in full, until
-        it reports."""
+        """True if a trial can train until it is judged; where none completes, until it reports."""
         headroom = self._confirmation.headroom_for(trial, headroom)
-        stretch = self._searcher.stretch(trial)
-        least = self._searcher.next_report(trial) if self._none_completes(headroom) else stretch
+        stretch = self._context.searcher.stretch(trial)
+        least = (
+            self._context.searcher.next_report(trial) if self._none_completes(headroom) else stretch
+        )
         return headroom.affords(stretch, trial) and headroom.in_time(least, trial)
 
     # ---------------------------------------------------------------------------- the kinds of work
 
     def _from_queue(self, headroom: Headroom) -> Work | None:
         for number in self._queue:
-            trial = self._history.trials[number]
+            trial = self._context.history.trials[number]
             if not self._can_continue(trial, headroom):
                 continue
             self._queue.remove(number)
@@ -260,33 +242,28 @@ class Agenda:
         return None
 
     def _search(self, headroom: Headroom) -> Work | None:
-        promotion = _promoted(self._searcher.promotion(self._promotable(headroom)))
-        if promotion is None and not headroom.reaches(self._total):
-            # Where no new one can be trained in full, one that can only be trained further will do.
-            promotion = self._likeliest_to_win(headroom) or _promoted(
-                self._searcher.likeliest_to_win(lambda trial: self._can_continue(trial, headroom))
-            )
+        promotion = self._promotion(headroom)
         if promotion is not None:
             return promotion if self._can_continue(promotion.trial, headroom) else None
-        can_start = headroom.can_start(self._searcher.first_stretch)
+        can_start = headroom.can_start(self._context.searcher.first_stretch)
         return self._new_trial(headroom.now) if can_start else None
 
     def _finish(self, headroom: Headroom, running: int) -> Work | None:
-        promotion = self._likeliest_to_win(headroom)
+        promotion = self._promotion(headroom)
         if promotion is not None:
             return promotion if self._can_continue(promotion.trial, headroom) else None
-        if self._spec.search.confirm is None:
+        if self._context.spec.search.confirm is None:
             return None
         if running == 0:
             self._begin_confirming()
-            return self._race(headroom)
+            return self._confirm(headroom)
         leader = self._confirmation.early_leader(running)
         if leader is None:
             return None
         self._confirmation.record(search_waits=False)
         return self._repeat(headroom, leader)
 
-    def _race(self, headroom: Headroom) -> Work | None:
+    def _confirm(self, headroom: Headroom) -> Work | None:
         due = self._repeat(headroom, self._confirmation.next_leader())
         if due is not None or not headroom.is_limited:
             return due
@@ -301,29 +278,39 @@ class Agenda:
         return None
 
     def _begin_confirming(self) -> None:
-        self._progress.move(Phase.CONFIRMING)
+        self._context.progress.move(Phase.CONFIRMING)
         self._confirmation.record(search_waits=True)
 
     def _return_to_search(self) -> None:
-        self._progress.move(Phase.SEARCHING)
+        self._context.progress.move(Phase.SEARCHING)
         self._confirmation.record(search_waits=False)
 
     def _more_search(self, headroom: Headroom) -> Work | None:
-        """A paused trial that can still be trained in full, or a new one; None if less is left than
-        that takes, with the repeats of one that leads."""
-        promotion = self._likeliest_to_win(headroom)
+        """A paused or new trial that can still be trained in full, with the repeats of a leader."""
+        promotion = self._promotion(headroom)
         if promotion is not None and self._can_continue(promotion.trial, headroom):
             return promotion
         may_complete = not self._all_tried and headroom.reaches(self._total)
-        can_start = may_complete and headroom.can_start(self._searcher.first_stretch)
+        can_start = may_complete and headroom.can_start(self._context.searcher.first_stretch)
         return self._new_trial(headroom.now) if can_start else None
 
-    def _likeliest_to_win(self, headroom: Headroom) -> Work | None:
-        return _promoted(self._searcher.likeliest_to_win(self._promotable(headroom)))
+    def _promotion(self, headroom: Headroom) -> Work | None:
+        promotion = self._context.searcher.promotion
+        if promotion is None:
+            return None
+        found = promotion.next(
+            self._context.progress.phase,
+            self._promotable(headroom),
+            lambda trial: self._can_continue(trial, headroom),
+            new_completes=headroom.reaches(self._total),
+        )
+        if found is None:
+            return None
+        trial, judgement = found
+        return Work(trial, DecisionKind.PROMOTE, judgement.why, judgement.against)
 
     def _promotable(self, headroom: Headroom) -> Callable[[Trial], bool]:
-        """A test of a paused trial: if it can still be trained in full, or where none can,
-        further."""
+        """A test of a paused trial: if it can complete, or where none can, continue."""
         if self._none_completes(headroom):
             return lambda trial: self._can_continue(trial, headroom)
         return lambda trial: self._can_complete(trial, headroom)
@@ -335,12 +322,14 @@ class Agenda:
             why = "the task's default settings" if role is Role.DEFAULT else "asked for"
             return Work(self._draw(now, role, params), DecisionKind.START, why)
         trial = self._draw(now, Role.SEARCH, None)
-        return Work(trial, DecisionKind.START, f"drawn by {self._searcher.proposals.drawn_by}")
+        return Work(
+            trial, DecisionKind.START, f"drawn by {self._context.searcher.proposals.drawn_by}"
+        )
 
     def _draw(self, now: float, role: Role, params: dict[str, Any] | None) -> Trial:
         trial = self._add(now, role)
         self._searched += 1
-        self._searcher.proposals.propose(trial, params)
+        self._context.searcher.proposals.propose(trial, params)
         return trial
 
     def _repeat(self, headroom: Headroom, leader: Trial | None) -> Work | None:
@@ -354,14 +343,7 @@ class Agenda:
         return Work(trial, DecisionKind.START, f"confirms trial {number}", [number])
 
     def _add(self, now: float, role: Role) -> Trial:
-        number = len(self._history.trials)
-        seed = derived_seed(self._spec.seed, number, "trial")
+        number = len(self._context.history.trials)
+        seed = derived_seed(self._context.spec.seed, number, "trial")
         trial = Trial(number, State.QUEUED, {}, seed=seed, created=now, role=role)
-        return self._history.add_trial(trial)
-
-
-def _promoted(found: tuple[Trial, Judgement] | None) -> Work | None:
-    if found is None:
-        return None
-    trial, judgement = found
-    return Work(trial, DecisionKind.PROMOTE, judgement.why, judgement.against)
+        return self._context.history.add_trial(trial)

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from statistics import median
 from typing import Any
 
-from hpsearch.brain.ledger import Key, Rate, Spending
+from hpsearch.brain.ledger import ChargeRate, Key, Spending
 from hpsearch.domain import events as ev
 from hpsearch.domain.facts import SHARING
 from hpsearch.domain.history import History
@@ -42,8 +42,8 @@ class Slot:
     holds: Key | None = None  # the attempt it works on, current or being stopped
     is_warm: bool = False
     """True if an attempt has come to train on it, so that the next one finds all it needs there."""
-    place: str = ""  # the id of its node; empty where work cannot be kept from it
-    card: str = ""  # the id of the GPU that it shares; empty if it shares none
+    node_id: str = ""  # empty where work cannot be kept from it
+    gpu_id: str = ""  # of the GPU that it shares; empty if it shares none
     has_reported: bool = False
     answered: float | None = None
     """The time at which it last had nothing to report; None where slots do not say so."""
@@ -55,14 +55,14 @@ class CurrentAttempt:
 
     attempt: Attempt
     slot: Slot
-    rate: Rate
+    rate: ChargeRate
     until: float  # the resource up to which it may train before it waits for a command
     resource: float  # the resource of its last report
-    heard: float  # the time of its last event
+    last_event: float  # when it was last heard of
     stopping: str | None = None  # the reason why it was asked to save and stop; None if it was not
     away_s: float = 0.0  # the seconds of its time during which the driver was not listening
     reported: float | None = None  # the time of its last report, less what the driver was away for
-    share: float = 1.0  # of the memory of its GPU that it may use
+    memory_fraction: float = 1.0  # of its GPU's memory, that it may use
     is_warm: bool = False  # true if others had come to train on its slot before it
     prepared_s: float = 0.0  # the seconds of its start, as its worker knows it
     first: tuple[float, float] | None = None
@@ -87,8 +87,7 @@ class CurrentAttempt:
 
     @property
     def start_up_s(self) -> float | None:
-        """The seconds before its first step, by its first report and the pace of later ones: what
-        it imports and prepares is among them. None before its second report."""
+        """Seconds before its first step, by its reports; None before the second one."""
         if self.first is None or not self.paces:
             return None
         resource, passed_s = self.first
@@ -97,11 +96,8 @@ class CurrentAttempt:
         return max(self.prepared_s, passed_s - trained * median(self.paces))
 
     def speed_at(self, resource: float, now: float, start_up_s: float) -> float | None:
-        """Resource trained a second, by a report at that resource; None if it is not known.
-
-        Its start-up is left out, because training further does not take it again. Where the driver
-        was away for most of the time, the attempt may have waited for it.
-        """
+        """Resource trained a second after its start-up, by a report; None if it is not known, as
+        where the attempt may have waited for its driver for most of the time."""
         trained = resource - self.attempt.start_resource
         listened_s = now - self.attempt.started - self.away_s
         training_s = listened_s - start_up_s
@@ -113,7 +109,7 @@ class CurrentAttempt:
         """The reason why the attempt is overdue, by the longest time without a report and its time
         limit; None while it is not. Its reports may be on their way until its slot answers."""
         until = now if self.slot.answered is None else self.slot.answered
-        silent_s = until - self.heard
+        silent_s = until - self.last_event
         if silent_s > deadline_s:
             return f"no report for {silent_s:.0f} s (report_deadline is {deadline_s:g} s)"
         if limit_s is None:
@@ -136,7 +132,7 @@ class Attempts:
         """The current attempts, by the number of their trial."""
         self._commands: list[ev.Command] = []
         self._sharing: dict[str, Sharing] = {}  # by the type of device
-        self._changed: dict[str, float] = {}  # when the slots of each shared card last changed
+        self._changed: dict[str, float] = {}  # when the slots of each shared GPU last changed
 
     def send(self, command: ev.Command) -> None:
         """Have the driver carry out a command, once its cause is in the database."""
@@ -147,15 +143,14 @@ class Attempts:
         commands, self._commands = self._commands, []
         return commands
 
-    def settle_unfinished(self, trial: Trial, last_seen: float) -> bool:
-        """End the attempt of a trial that was running when its driver died, and charge it until
-        then; False if there is none."""
+    def end_unfinished(self, trial: Trial, last_seen: float) -> bool:
+        """End what ran when its driver died, charged until then; False if nothing did."""
         unfinished = [attempt for attempt in trial.attempts if attempt.ended is None]
         for attempt in unfinished:
             ended = max(attempt.started, last_seen)
-            gpus = self.stated_gpus if attempt.gpus is None else attempt.gpus
-            rate, note = Rate(gpus, attempt.started), "its driver died"
-            self._spending.settle(attempt, Outcome.INTERRUPTED, ended, rate, note)
+            gpus = self._spec.resources.stated_gpus if attempt.gpus is None else attempt.gpus
+            rate, note = ChargeRate(gpus, attempt.started), "its driver died"
+            self._spending.end(attempt, Outcome.INTERRUPTED, ended, rate, note)
         return bool(unfinished)
 
     def adopt(self, trial: Trial, until: float) -> None:
@@ -163,19 +158,18 @@ class Attempts:
         attempt = trial.attempts[-1]
         key = (trial.number, attempt.number)
         device = attempt.device or ""
-        slot = Slot(attempt.worker, attempt.node or "", device, self.stated_gpus, holds=key)
+        slot = Slot(
+            attempt.worker, attempt.node or "", device, self._spec.resources.stated_gpus, holds=key
+        )
         self.slots[slot.name] = slot
         self._spending.ledger.hold(attempt)
         own = [each for each in trial.reports.values() if each.attempt == attempt.number]
         resource = max((each.resource for each in own), default=attempt.start_resource)
-        heard = max((each.created for each in own), default=attempt.started)
-        rate = Rate(slot.gpus, attempt.started)
-        self.running[trial.number] = CurrentAttempt(attempt, slot, rate, until, resource, heard)
-
-    @property
-    def stated_gpus(self) -> float:
-        """GPUs a slot, as far as the study file states them; 0 where it does not."""
-        return self._spec.resources.stated_gpus
+        last_event = max((each.created for each in own), default=attempt.started)
+        rate = ChargeRate(slot.gpus, attempt.started)
+        self.running[trial.number] = CurrentAttempt(
+            attempt, slot, rate, until, resource, last_event
+        )
 
     def current(self, trial: int, attempt: int) -> CurrentAttempt | None:
         """The attempt of a trial with that number; None if it is not current."""
@@ -185,24 +179,23 @@ class Attempts:
 
     def add_slot(self, event: ev.SlotUp, now: float) -> None:
         """Add a worker that is ready."""
-        slot = Slot(event.slot, event.node, event.device, event.gpus, place=event.place)
+        slot = Slot(event.slot, event.node, event.device, event.gpus, node_id=event.node_id)
         self.slots[event.slot] = slot
-        if not event.card:
+        if not event.gpu_id:
             return
-        slot.card = event.card
-        self._divide(slot.card, now)
+        slot.gpu_id = event.gpu_id
+        self._divide(slot.gpu_id, now)
         if slot.device not in self._sharing:
             known = self._history.study.system_attrs.get(SHARING, {}).get(slot.device)
             self._sharing[slot.device] = Sharing(event.most, known)
             self._fill(slot.device)
 
-    def _slots_on(self, card: str) -> list[Slot]:
-        return [slot for slot in self.slots.values() if slot.card == card]
+    def _slots_on(self, gpu_id: str) -> list[Slot]:
+        return [slot for slot in self.slots.values() if slot.gpu_id == gpu_id]
 
-    def _divide(self, card: str, now: float) -> None:
-        """Divide the price of a card among its slots, from now on."""
-        self._changed[card] = now
-        slots = self._slots_on(card)
+    def _divide(self, gpu_id: str, now: float) -> None:
+        self._changed[gpu_id] = now
+        slots = self._slots_on(gpu_id)
         for slot in slots:
             slot.gpus = 1 / len(slots)
             running = None if slot.holds is None else self.current(*slot.holds)
@@ -219,7 +212,7 @@ class Attempts:
             self._history.touch_attempt(attempt)
 
     def _fill(self, device: str) -> None:
-        """Note how many slots share each card of a type, and have the driver fill them."""
+        """Note how many slots share each GPU of a type, and have the driver fill them."""
         sharing, study = self._sharing[device], self._history.study
         known = {**study.system_attrs.get(SHARING, {}), device: sharing.known}
         study.system_attrs = {**study.system_attrs, SHARING: known}
@@ -227,18 +220,17 @@ class Attempts:
         self.send(ev.Fill(device, sharing.trials))
 
     def _learn_sharing(self, running: CurrentAttempt, resource: float, now: float) -> None:
-        """Learn how fast trials are side by side, from a report of one of them."""
         slot, before, is_first = running.slot, running.reported, not running.slot.has_reported
         running.reported, slot.has_reported = now, True
-        if not slot.card:
+        if not slot.gpu_id:
             return
         self._note_gpus(running, now)
         since, speed = running.attempt.started, running.speed_at(resource, now, running.prepared_s)
         if before is not None:
             since = before
             speed = (resource - running.resource) / (now - before) if now > before else None
-        beside = self._slots_on(slot.card)
-        has_changed = since <= self._changed[slot.card]
+        beside = self._slots_on(slot.gpu_id)
+        has_changed = since <= self._changed[slot.gpu_id]
         if is_first or has_changed or speed is None or any(each.holds is None for each in beside):
             return
         sharing = self._sharing[slot.device]
@@ -248,13 +240,12 @@ class Attempts:
             self._fill(slot.device)
 
     def share_with_fewer(self, running: CurrentAttempt) -> str | None:
-        """Let one trial fewer share each GPU of this type, as one ran out of memory beside others.
-        Returns a note on that; None if it had its GPU to itself."""
-        beside = len(self._slots_on(running.slot.card)) if running.slot.card else 1
-        if beside == 1 and running.share == 1:
+        """Let one trial fewer share each such GPU. Returns a note; None if it shared none."""
+        beside = len(self._slots_on(running.slot.gpu_id)) if running.slot.gpu_id else 1
+        if beside == 1 and running.memory_fraction == 1:
             return None
         sharing = self._sharing[running.slot.device]
-        sharing.ran_short(max(beside, round(1 / running.share)), running.attempt.trial)
+        sharing.ran_short(max(beside, round(1 / running.memory_fraction)), running.attempt.trial)
         self._fill(running.slot.device)
         return f"it shared its GPU: at most {sharing.known['most']} share one from now on"
 
@@ -267,12 +258,11 @@ class Attempts:
     def drop_slot(self, name: str, now: float) -> Key | None:
         """Remove a worker that is gone; returns the attempt that it worked on, if any."""
         slot = self.slots.pop(name, None)
-        if slot is not None and slot.card:
-            self._divide(slot.card, now)
+        if slot is not None and slot.gpu_id:
+            self._divide(slot.gpu_id, now)
         return None if slot is None else slot.holds
 
     def leave_slot(self, key: Key) -> None:
-        """Free the slot that an attempt holds."""
         for slot in self.slots.values():
             if slot.holds == key:
                 slot.holds = None
@@ -294,9 +284,10 @@ class Attempts:
         reserved = self._spending.reserve(attempt, cost)
         assert reserved, "the agenda hands out nothing that cannot be afforded"
         attempt.first_reserved_gpu_seconds = cost
-        rate, share = Rate(slot.gpus, now), slot.gpus if slot.card else 1.0
+        rate = ChargeRate(slot.gpus, now)
+        memory_fraction = slot.gpus if slot.gpu_id else 1.0
         running = CurrentAttempt(
-            attempt, slot, rate, until, trial.trains_from, heard=now, share=share
+            attempt, slot, rate, until, trial.trains_from, now, memory_fraction=memory_fraction
         )
         slot.holds = running.key
         self.running[number] = running
@@ -310,7 +301,7 @@ class Attempts:
             resume_from=trial.checkpoint,
             time_limit_s=self._spec.budget.per_trial.time_limit_s,
             arithmetic=trial.arithmetic,
-            share=slot.gpus if slot.card else None,
+            memory_fraction=memory_fraction if slot.gpu_id else None,
         )
         self.send(launch)
 
@@ -358,8 +349,7 @@ class Attempts:
     def end(
         self, running: CurrentAttempt, outcome: Outcome, now: float, note: str | None = None
     ) -> None:
-        """End an attempt and charge it."""
-        self._spending.settle(running.attempt, outcome, now, running.rate, note)
+        self._spending.end(running.attempt, outcome, now, running.rate, note)
         del self.running[running.attempt.trial]
 
     def advance(
@@ -391,26 +381,24 @@ class NodeHealth:
         self._until: dict[str, float] = {}
 
     def worked(self, slot: Slot) -> None:
-        """Note that a trial has reported on a slot: its node works."""
         for by_node in (self._failed, self._times, self._until):
-            by_node.pop(slot.place, None)
+            by_node.pop(slot.node_id, None)
 
     def failed(self, slot: Slot, trial: Trial, now: float) -> list[Trial]:
-        """Count a failure on a slot. Returns the trials that failed there in a row if that sets its
-        node aside, else none."""
-        place = slot.place
-        if not place:
+        """Count a failure. Returns the trials that failed in a row if that sets its node aside."""
+        node_id = slot.node_id
+        if not node_id:
             return []
-        row = self._failed[place]
+        row = self._failed[node_id]
         row.append(trial)
-        enough = 1 if self._times[place] else IN_A_ROW
-        if len(row) < enough or not self._others_work(place, now):
+        enough = 1 if self._times[node_id] else IN_A_ROW
+        if len(row) < enough or not self._others_work(node_id, now):
             return []
-        seconds = min(LONGEST_S, FIRST_S * 2 ** self._times[place])
-        self._times[place] += 1
-        self._until[place] = now + seconds
-        self._attempts.send(ev.Avoid(place, slot.node, seconds))
-        return self._failed.pop(place)
+        seconds = min(LONGEST_S, FIRST_S * 2 ** self._times[node_id])
+        self._times[node_id] += 1
+        self._until[node_id] = now + seconds
+        self._attempts.send(ev.Avoid(node_id, slot.node, seconds))
+        return self._failed.pop(node_id)
 
     def free_slots(self, now: float) -> list[Slot]:
         """The slots that hold no attempt, on nodes that are not set aside."""
@@ -418,15 +406,15 @@ class NodeHealth:
         return [slot for slot in slots if slot.holds is None and not self._is_aside(slot, now)]
 
     def _is_aside(self, slot: Slot, now: float) -> bool:
-        until = self._until.get(slot.place, now)
-        return until > now and bool(self._places() - {slot.place})
+        until = self._until.get(slot.node_id, now)
+        return until > now and bool(self._node_ids() - {slot.node_id})
 
-    def _others_work(self, place: str, now: float) -> bool:
-        others = self._places() - {place}
+    def _others_work(self, node_id: str, now: float) -> bool:
+        others = self._node_ids() - {node_id}
         return any(not self._failed[each] and self._until.get(each, now) <= now for each in others)
 
-    def _places(self) -> set[str]:
-        return {slot.place for slot in self._attempts.slots.values()}
+    def _node_ids(self) -> set[str]:
+        return {slot.node_id for slot in self._attempts.slots.values()}
 
 
 def latest_time_on_record(history: History) -> float:

@@ -1,4 +1,4 @@
-"""The race of the leading configurations, repeated until it is clear which one is best.
+"""The confirmation of the leading configurations, repeated until it is clear which is best.
 
 The leaders are the first of the complete trials that have learnt something and may be the best
 (`ranking.contenders`). The next repeat, on a fresh seed, goes to the leader with the fewest that is
@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterable
 from itertools import islice
 
 from hpsearch.brain.headroom import Headroom
-from hpsearch.domain.facts import Race, Role
+from hpsearch.domain.facts import ConfirmationState, Role
 from hpsearch.domain.history import History
 from hpsearch.domain.lifecycle import State
 from hpsearch.domain.records import IN_FULL, Trial, sign_of
@@ -57,30 +57,30 @@ class Confirmation:
         sign = sign_of(self._direction)
         self._firsts = InOrder(history, lambda trial: first_of(trial, sign))
         self._reported = 0  # the number of first reports that the contenders were found by
-        self._complete = InOrder(history, lambda trial: _place_if_complete(trial, sign))
+        self._complete = InOrder(history, lambda trial: _key_if_complete(trial, sign))
 
     def change_budget(self, budget: StudyBudget) -> None:
         """Promise the repeats of a budget; a larger one promises its own."""
         limits = (budget.gpu_hours, budget.cost, budget.wall_clock_s)
         self._limited = any(limit is not None for limit in limits)
         self._given: tuple[float | None, ...] = (budget.trials, *limits, self._first_count)
-        race = self._history.study.race
-        under_way = race is not None and race.given == self._given
-        self._first = race.first if race and under_way else len(self._history.trials)
+        known = self._history.study.confirmation
+        is_same = known is not None and known.given == self._given
+        self._first = known.first if known and is_same else len(self._history.trials)
         """The first trial whose repeats count against what this budget promises."""
 
     @property
     def is_under_way(self) -> bool:
-        """True if the search waits for the race, by the record."""
-        race = self._history.study.race
-        return race is not None and race.given == self._given and race.begun
+        """True if the search waits, by the record."""
+        known = self._history.study.confirmation
+        return known is not None and known.given == self._given and known.search_waits
 
     def record(self, *, search_waits: bool) -> None:
-        """Record if the search waits for the race, for the next driver."""
+        """Record if the search waits, for the next driver."""
         study = self._history.study
-        race = Race(self._given, self._first, search_waits)
-        if study.race != race:
-            study.race = race
+        now = ConfirmationState(self._given, self._first, search_waits)
+        if study.confirmation != now:
+            study.confirmation = now
             self._history.touch_study()
 
     def refresh(self) -> None:
@@ -139,11 +139,8 @@ class Confirmation:
         return headroom
 
     def early_leader(self, running: int) -> Trial | None:
-        """The leader that a repeat may go to while so many trials of the search still run.
-
-        Every second one of them is assumed to rank before the last of the leaders. None if no
-        leader is likely enough to stay one.
-        """
+        """The leader that a repeat may go to while so many trials of the search still run, of which
+        every second one is assumed to rank before the last of the leaders."""
         if self._is_used_up() and not self._limited:
             return None
         repeats = self._repeats()
@@ -157,8 +154,7 @@ class Confirmation:
         return None
 
     def next_leader(self) -> Trial | None:
-        """The leader that the next repeat goes to; None if the race is decided, has used what is
-        promised, or waits for what runs."""
+        """The leader to repeat next; None if that is decided, used up, or waits for what runs."""
         racing = self._racing()
         if not racing:
             return None
@@ -179,8 +175,7 @@ class Confirmation:
         return following
 
     def further_leaders(self) -> list[Trial]:
-        """The leaders that the rest of a budget may go to, beyond what is promised, those with the
-        fewest repeats first. There are none if the budget is a number of trials."""
+        """The leaders that the rest of a budget may go to, those with the fewest repeats first."""
         if not self._limited:
             return []
         given = _by_leader(self._repeats())
@@ -192,8 +187,7 @@ class Confirmation:
         return [self._history.trials[number] for number in self._history.repeats]
 
     def _is_used_up(self) -> bool:
-        """True if the race has taken the repeats that are promised: those of its leaders, and all
-        that it has begun."""
+        """True if the repeats of the leaders, and all begun since, are as many as promised."""
         numbers = {leader.number for leader in self._contenders.leaders(self._top)}
         counting = [
             each
@@ -209,18 +203,18 @@ class Confirmation:
         return [leader for leader in leaders if leader.number not in out]
 
     def _out(self, repeats: list[Trial]) -> set[int]:
-        standing = Repeats(runs_of(repeats), self._direction)
+        compared = Repeats(runs_of(repeats), self._direction)
         failed = _by_leader(repeat for repeat in repeats if repeat.state is State.FAILED)
         complete = _by_leader(repeat for repeat in repeats if repeat.state is State.COMPLETE)
         leaders = _by_leader(repeats)
-        return {each for each in leaders if failed[each] > complete[each] or standing.behind(each)}
+        return {each for each in leaders if failed[each] > complete[each] or compared.behind(each)}
 
 
 def _may_matter(trial: Trial) -> bool:
     return trial.role is Role.CONFIRM or trial.state is State.COMPLETE
 
 
-def _place_if_complete(trial: Trial, sign: float) -> tuple[float, ...] | None:
+def _key_if_complete(trial: Trial, sign: float) -> tuple[float, ...] | None:
     if trial.state is not State.COMPLETE or not counts(trial):
         return None
     return (trial.violation, *place_of(trial, sign))

@@ -10,7 +10,7 @@ third of the whole, and nothing once not even one of them would fit.
 from dataclasses import dataclass, field, replace
 from typing import Self
 
-from hpsearch.brain.ledger import MARGIN, Spending, StartUp, gpu_share
+from hpsearch.brain.ledger import MARGIN, Spending, StartUp, charged_gpus
 from hpsearch.domain.records import Trial
 
 MOST_KEPT_BACK = 1 / 3
@@ -67,7 +67,7 @@ class Headroom:
             return True
         left = self.spending.ledger.left(self.device)
         if left is not None:
-            expected = self._expected_s(distance, pace) * gpu_share(self.gpus)
+            expected = self._expected_s(distance, pace) * charged_gpus(self.gpus)
             free = left - self._kept_back_gpu_seconds()
             if expected > free:
                 return False
@@ -95,7 +95,7 @@ class Headroom:
         whole, unspent = ledger.whole(self.device), ledger.unspent(self.device)
         if whole is None or unspent is None or pace is None or not self.kept_back:
             return 0.0
-        one_repeat = self._repeat_s(pace) * gpu_share(self.gpus)
+        one_repeat = self._repeat_s(pace) * charged_gpus(self.gpus)
         if MARGIN * one_repeat > unspent:
             return 0.0
         expected = self._repeats * one_repeat

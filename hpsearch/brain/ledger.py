@@ -39,16 +39,16 @@ STOPPING_S = 5.0
 
 ROUNDING_S = 1e-6  # seconds by which a clock may be too early at the moment for which it was set
 
-LATELY = 10  # the number of latest start-ups, of each kind of worker, that foretell the next one
+LATEST_START_UPS = 10  # of each kind of worker, which foretell the next one
 
 
-def gpu_share(gpus: float) -> float:
+def charged_gpus(gpus: float) -> float:
     """GPU-seconds that a slot costs per second."""
     return gpus if gpus > 0 else 1.0
 
 
 @dataclass(frozen=True, slots=True)
-class Rate:
+class ChargeRate:
     """GPUs that an attempt is charged for, and since when: by them alone its whole charge is right,
     so that is before its start where it was charged for more until lately, and later for less."""
 
@@ -57,11 +57,11 @@ class Rate:
 
     def charge(self, now: float) -> float:
         """GPU-seconds until a time."""
-        return max(0.0, now - self.since) * gpu_share(self.gpus)
+        return max(0.0, now - self.since) * charged_gpus(self.gpus)
 
-    def changed(self, gpus: float, now: float) -> "Rate":
+    def changed(self, gpus: float, now: float) -> "ChargeRate":
         """The rate of the same attempt with other GPUs from now on."""
-        return Rate(gpus, now - self.charge(now) / gpu_share(gpus))
+        return ChargeRate(gpus, now - self.charge(now) / charged_gpus(gpus))
 
 
 @dataclass
@@ -109,7 +109,7 @@ class Ledger:
         self.reserved[key] = attempt.reserved_gpu_seconds
         self.to_pay[key] = attempt.reserved_gpu_seconds * self._price(attempt.device)
 
-    def settle(self, attempt: Attempt) -> None:
+    def spend(self, attempt: Attempt) -> None:
         """Record what an ended attempt used as spent, and free the rest of its reservation."""
         key = (attempt.trial, attempt.number)
         self.reserved.pop(key, None)
@@ -163,8 +163,6 @@ class StartUp:
 
 @dataclass
 class _Seen:
-    """The start-up of one attempt."""
-
     seconds: float
     key: Key | None
     is_shown: bool = False
@@ -175,8 +173,9 @@ class StartUps:
     """The latest start-ups of attempts, in seconds."""
 
     def __init__(self) -> None:
-        self._cold: deque[_Seen] = deque(maxlen=LATELY)  # of the first attempts on their workers
-        self._warm: deque[_Seen] = deque(maxlen=LATELY)  # of all others
+        # Of the first attempts on their workers, and of all others.
+        self._cold: deque[_Seen] = deque(maxlen=LATEST_START_UPS)
+        self._warm: deque[_Seen] = deque(maxlen=LATEST_START_UPS)
 
     def add(self, seconds: float, key: Key | None = None, *, is_warm: bool) -> None:
         """Count an attempt that came to train after so many seconds."""
@@ -195,11 +194,8 @@ class StartUps:
         return fmean(known) if known else None
 
     def next(self, *, is_warm: bool) -> StartUp:
-        """The start-up of the next attempt on a worker.
-
-        As long as no warm start-up is known, it may take as long as a cold one, and is expected to
-        take nothing. As long as no cold one is known, it takes what warm ones do.
-        """
+        """The start-up of the next attempt on a worker. A warm one is at most a known cold one, and
+        is expected to take nothing, until it is known; a cold one is as warm ones until then."""
         cold, warm = ([seen.seconds for seen in kind] for kind in (self._cold, self._warm))
         if is_warm and not warm:
             return StartUp(0.0, max(cold, default=0.0))
@@ -225,7 +221,7 @@ class Spending:
         self.time = WorkingTime(history, budget.wall_clock_s)
         self.start_ups = _recalled(history)
         for attempt in attempts:
-            self.ledger.settle(attempt)
+            self.ledger.spend(attempt)
             self._note_unreported(attempt)
 
     def change_budget(self, budget: StudyBudget) -> None:
@@ -241,8 +237,7 @@ class Spending:
     # ---------------------------------------------------------------------------------------- paces
 
     def learn(self, trial: Trial, attempt: Attempt, *, afresh: bool = False) -> None:
-        """Learn from the speed that an attempt has shown by a report; `afresh` if what it had shown
-        before was not known to be without its start."""
+        """Learn from the speed that a report has shown; `afresh` if its start was in it before."""
         pace = own_pace(trial)
         if pace is None:
             return
@@ -255,8 +250,7 @@ class Spending:
         self._history.touch_attempt(attempt)
 
     def pace_of(self, trial: Trial | None, device: str | None) -> float | None:
-        """The pace of a trial on a type of device, or before it has trained, of the one it repeats;
-        None if unknown."""
+        """The pace of a trial, or of the one it repeats, on a type of device; None if unknown."""
         if trial is None:
             return None
         if trial.speed or trial.repeats is None:
@@ -293,7 +287,7 @@ class Spending:
         pace = self.pace_of(trial, device) or self.paces.slowest(device)
         worst_s = self._worst_s(stretch, pace, start_up_s)
         if worst_s is not None:
-            return worst_s * gpu_share(gpus)
+            return worst_s * charged_gpus(gpus)
         fair = unspent / max(1, slots) * 0.99
         return max(fair, self._most_unreported)
 
@@ -309,8 +303,7 @@ class Spending:
         return worst_s if limit_s is None else min(worst_s, limit_s)
 
     def reserve(self, attempt: Attempt, amount: float) -> bool:
-        """Reserve more GPU-seconds for an attempt; False, and nothing changed, if too few are
-        left."""
+        """Reserve more for an attempt; False, and nothing changed, if too little is left."""
         left = self.ledger.left(attempt.device)
         if left is not None and amount > left:
             return False
@@ -319,36 +312,33 @@ class Spending:
         self._history.touch_attempt(attempt)
         return True
 
-    def due(self, running: Iterable[tuple[Attempt, Rate]]) -> float | None:
-        """The time at which the first of these attempts, each with its rate, will have outgrown its
-        reservation; None if none will."""
+    def due(self, running: Iterable[tuple[Attempt, ChargeRate]]) -> float | None:
+        """When the first of these attempts will have outgrown its reservation; None if never."""
         if not self.ledger.is_limited:
             return None
         return min((_outgrown_at(attempt, rate) for attempt, rate in running), default=None)
 
-    def is_outgrown(self, attempt: Attempt, now: float, rate: Rate) -> bool:
+    def is_outgrown(self, attempt: Attempt, now: float, rate: ChargeRate) -> bool:
         """True if an attempt has used up its reservation."""
         if not self.ledger.is_limited:
             return False
         return now + ROUNDING_S >= _outgrown_at(attempt, rate)
 
     def extend(self, attempt: Attempt) -> bool:
-        """Reserve up to a quarter more for an attempt; False, and nothing changed, if less than a
-        GPU-second is left."""
+        """Reserve up to a quarter more; False, and nothing changed, if too little is left."""
         more = max(1.0, attempt.reserved_gpu_seconds / 4)
         left = self.ledger.left(attempt.device)
         return self.reserve(attempt, more if left is None else max(1.0, min(more, left)))
 
-    def rescale(self, attempt: Attempt, before: Rate, after: Rate, now: float) -> None:
+    def rescale(self, attempt: Attempt, before: ChargeRate, after: ChargeRate, now: float) -> None:
         """Reserve for the rest of an attempt at another rate; what is left may be too little."""
         if self.ledger.is_limited:
             rest = attempt.reserved_gpu_seconds - before.charge(now)
-            factor = gpu_share(after.gpus) / gpu_share(before.gpus)
+            factor = charged_gpus(after.gpus) / charged_gpus(before.gpus)
             self.reserve(attempt, max(0.0, rest) * (factor - 1))
 
-    def give_back(self, attempt: Attempt, rest: float, now: float, rate: Rate) -> None:
-        """Free what is reserved for an attempt beyond the worst case of the rest of its stretch, at
-        the trial's own pace."""
+    def give_back(self, attempt: Attempt, rest: float, now: float, rate: ChargeRate) -> None:
+        """Free what is reserved beyond the worst case of the rest, at the trial's own pace."""
         pace = self.paces.of(self._history.trials[attempt.trial], attempt.device)
         if not self.ledger.is_limited or pace is None:
             return
@@ -360,8 +350,8 @@ class Spending:
 
     # ----------------------------------------------------------------------------------- afterwards
 
-    def settle(
-        self, attempt: Attempt, outcome: Outcome, now: float, rate: Rate, note: str | None
+    def end(
+        self, attempt: Attempt, outcome: Outcome, now: float, rate: ChargeRate, note: str | None
     ) -> None:
         """Charge an attempt that has ended, and its trial, for the time it held its slot."""
         history = self._history
@@ -371,7 +361,7 @@ class Spending:
         attempt.outcome = outcome
         attempt.note = note
         attempt.gpu_seconds = gpu_seconds
-        self.ledger.settle(attempt)
+        self.ledger.spend(attempt)
         trial.gpu_seconds += gpu_seconds
         taken = ((each.device, each.gpu_seconds) for each in trial.attempts)
         trial.cost = self.ledger.budget.cost_of(taken)
@@ -381,11 +371,8 @@ class Spending:
 
 
 def _recalled(history: History) -> StartUps:
-    """The start-ups that are on record.
-
-    A worker of a later driver has the name of an earlier one, and so its first attempt counts as
-    warm: the next ones may reserve too much, but not too little.
-    """
+    """The start-ups on record. A first attempt on a worker of a later driver counts as warm: so too
+    much may be reserved, but not too little."""
     start_ups = StartUps()
     reports: Counter[Key] = Counter()
     known: list[Attempt] = []
@@ -403,8 +390,8 @@ def _recalled(history: History) -> StartUps:
     return start_ups
 
 
-def _outgrown_at(attempt: Attempt, rate: Rate) -> float:
+def _outgrown_at(attempt: Attempt, rate: ChargeRate) -> float:
     """The time at which an attempt must have more reserved, or stop: a little before its
     reservation is used up, since it takes a step and a save to stop."""
-    reserved_s = attempt.reserved_gpu_seconds / gpu_share(rate.gpus)
+    reserved_s = attempt.reserved_gpu_seconds / charged_gpus(rate.gpus)
     return rate.since + max(reserved_s - STOPPING_S, reserved_s * 0.9)

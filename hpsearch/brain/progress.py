@@ -3,7 +3,9 @@
 import re
 from collections import Counter
 
-from hpsearch.domain.facts import ErrorKind
+from hpsearch.domain.facts import ErrorKind, Interruption
+from hpsearch.domain.history import History
+from hpsearch.domain.lifecycle import State
 from hpsearch.domain.phase import MOVES, Phase
 from hpsearch.domain.records import IN_FULL, Trial
 from hpsearch.study_file.models import StudySpec
@@ -14,22 +16,25 @@ PATIENCE_OTHERWISE = 10  # the same for kinds that are facts about a region of t
 VARIES = re.compile(r"0x[0-9a-f]+|[^\s'\"]*/[^\s'\"]*|\d[\d.,e+-]*", re.IGNORECASE)
 """The parts in which two texts of one failure differ: addresses, paths and numbers."""
 DISK_PAUSE_S = 10.0  # seconds in which nothing starts after a checkpoint could not be written
+ENDED_WELL = (State.COMPLETE, State.PAUSED, State.PRUNED)
 
 
 class StudyProgress:
-    """The phase of one study, which begins in `phase`; some trial may have reported before, or have
-    ended otherwise than by a failure."""
+    """The phase of one study, and what its trials have in common that ends it."""
 
-    def __init__(self, spec: StudySpec, phase: Phase, has_reported: bool, has_ended: bool) -> None:
-        self.phase = phase
+    def __init__(self, spec: StudySpec, history: History) -> None:
+        self.phase = Phase.SEARCHING
         self.reason: str | None = None
         """The reason why nothing starts any more; None while work may start."""
+        self.interruption: Interruption | None = None
+        """What has interrupted the study; None if nothing has."""
         self.gave_up = False
         self._objective = spec.objective
         self._target = spec.budget.target
         self._total = spec.budget.per_trial.total
-        self._has_reported = has_reported
-        self._has_ended = has_ended
+        trials = history.trials
+        self._has_reported = any(trial.reports for trial in trials)
+        self._has_ended = any(trial.state in ENDED_WELL for trial in trials)
         self._failures: Counter[ErrorKind] = Counter()
         self._latest_failure: dict[ErrorKind, str] = {}
         self._row: tuple[ErrorKind, str] | None = None
@@ -44,14 +49,17 @@ class StudyProgress:
         if to is not self.phase:
             self.phase = MOVES.move(self.phase, to)
 
-    def wind_down(self, to: Phase, why: str) -> None:
-        """Start nothing from now on: the study is `ENDING` or `INTERRUPTED`.
-
-        The first reason stays, except that a study that ends may still be interrupted.
-        """
-        if self.phase is not to and self.phase is not Phase.INTERRUPTED:
-            self.phase = MOVES.move(self.phase, to)
+    def end(self, why: str) -> None:
+        """Start nothing from now on: the study ends, unless it does so for another reason."""
+        if not self.phase.winds_down:
+            self.phase = MOVES.move(self.phase, Phase.ENDING)
             self.reason = why
+
+    def interrupt(self, by: Interruption, why: str) -> None:
+        """Start nothing from now on: the study can be resumed. The first interruption counts."""
+        if self.phase is not Phase.INTERRUPTED:
+            self.phase = MOVES.move(self.phase, Phase.INTERRUPTED)
+            self.reason, self.interruption = why, by
 
     # ----------------------------------------------------------------------------- trials at work
 
@@ -61,8 +69,7 @@ class StudyProgress:
         self.end_at_target(trial)
 
     def end_at_target(self, trial: Trial) -> None:
-        """End the study if the value of a trial reaches the target; not before its end where it is
-        to be trained in full."""
+        """End the study at its target, but not before the end of a trial wanted in full."""
         value = trial.value
         if IN_FULL in trial.system_attrs and trial.resource < self._total:
             return
@@ -70,7 +77,7 @@ class StudyProgress:
             return
         if self._objective.sign * (value - self._target) <= 0:
             why = f"trial {trial.number} reached the target with {value:g}"
-            self.wind_down(Phase.ENDING, why)
+            self.end(why)
 
     def failed(self, kind: ErrorKind, text: str) -> None:
         """Count a failure: the study gives up if all fail like this before any has reported, or
@@ -79,7 +86,7 @@ class StudyProgress:
         self._latest_failure[kind] = text
         enough = self._failures[kind] >= PATIENCE.get(kind, PATIENCE_OTHERWISE)
         if enough and len(self._failures) == 1 and not self._has_reported:
-            self.wind_down(Phase.ENDING, self.failures or "")
+            self.end(self.failures or "")
         same = kind, VARIES.sub("#", text)
         self._in_row = self._in_row + 1 if same == self._row else 1
         self._row = same
@@ -87,7 +94,7 @@ class StudyProgress:
         if is_same and not self._has_ended:
             why = f"{self._in_row} trials in a row failed the same way ({kind}): {text}"
             self.gave_up = True
-            self.wind_down(Phase.ENDING, why)
+            self.end(why)
 
     def ended_well(self) -> None:
         """Note that a trial is complete, or waits or ends at a rung: not all fail."""
@@ -117,10 +124,9 @@ class StudyProgress:
         self._disk_pause_until = now + DISK_PAUSE_S
         if now - self._disk_full_since > self._disk_patience_s:
             why = f"checkpoints cannot be written: {text}; make room and resume"
-            self.wind_down(Phase.INTERRUPTED, why)
+            self.interrupt(Interruption.DISK_FULL, why)
 
     def saved(self) -> None:
-        """Note that a checkpoint could be written."""
         self._disk_full_since = None
 
     def waits_for_disk(self, now: float) -> bool:

@@ -41,17 +41,13 @@ def reopen(history: History) -> None:
             trial.error_kind = None
             trial.error_text = None
             history.touch(trial)
-    if gave_up and study.race is not None:
-        study.race = None
+    if gave_up and study.confirmation is not None:
+        study.confirmation = None
         history.touch_study()
 
 
 def train_in_full(history: History, number: int, *, has_checkpoint: bool) -> None:
-    """Let one trial wait for a slot, and train to its end without being judged; before `reopen`.
-
-    Raises:
-        UserError: There is no such trial, or it cannot go on.
-    """
+    """Let a trial train to its end without being judged; before `reopen`. Raises UserError."""
     trial = to_finish(history, number)
     if trial.state in (State.PAUSED, State.PRUNED):
         trial.state = MOVES.move(trial.state, State.QUEUED)
@@ -64,8 +60,7 @@ def train_in_full(history: History, number: int, *, has_checkpoint: bool) -> Non
 
 
 def to_finish(history: History, number: int) -> Trial:
-    """The trial with a number, which may be trained to its end. Raises UserError if there is none,
-    or it cannot go on."""
+    """The trial with a number. Raises UserError if there is none, or it cannot go on."""
     name, known = history.study.name, len(history.trials)
     others = f"see those that can go on: hpsearch trials {name} --where \"state = 'pruned'\""
     if not 0 <= number < known:
@@ -84,8 +79,7 @@ def to_finish(history: History, number: int) -> Trial:
 
 
 def failed_trials(history: History, which: str) -> list[int]:
-    """The numbers of the failed trials that ``3,5`` or ``failed`` names. Raises UserError if one
-    has not failed, or it names none."""
+    """The failed trials that ``3,5`` or ``failed`` names. Raises UserError for any other."""
     name = history.study.name
     failed = [trial.number for trial in history.trials if trial.state is State.FAILED]
     if which == State.FAILED.value and not failed:

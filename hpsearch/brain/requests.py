@@ -4,17 +4,14 @@ A trial that was asked for is added at once and waits for a slot, before anythin
 only be raised.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from hpsearch.brain.agenda import Agenda
-from hpsearch.brain.attempts import Attempts
-from hpsearch.brain.progress import StudyProgress
-from hpsearch.brain.trial_log import TrialLog
+from hpsearch.brain.context import Context
 from hpsearch.domain import events as ev
-from hpsearch.domain.facts import DecisionKind, RequestKind, Role
-from hpsearch.domain.history import History
+from hpsearch.domain.facts import DecisionKind, Interruption, RequestKind, Role
 from hpsearch.domain.lifecycle import State
 from hpsearch.domain.phase import Phase
 from hpsearch.domain.records import Outcome, Request, Trial
@@ -25,56 +22,41 @@ from hpsearch.study_file.reading import parse
 from hpsearch.study_file.text import with_budget
 from trials.settings import in_full
 
-INTERRUPTED = "interrupted"  # the reason for the end of a study that Ctrl-C has stopped
-SIGNALLED = "told to end by "
-"""The beginning of the reason where another signal has; its name follows."""
-STOPPED_BY = "stopped by "
-"""The beginning of the reason where somebody asked for the end; their name follows."""
-
-
-def was_asked_to_stop(reason: str | None) -> bool:
-    """True if a study was interrupted because somebody wanted it, by the reason on record."""
-    return reason is None or reason == INTERRUPTED or reason.startswith((SIGNALLED, STOPPED_BY))
-
 
 @dataclass(frozen=True)
 class Requests:
     """Does or refuses requests to one study."""
 
-    history: History
+    context: Context
     agenda: Agenda
-    attempts: Attempts
-    log: TrialLog
-    raise_budget: Callable[[Mapping[str, Any]], None]
-    """Gives the study other limits, by name as its study file writes them. Raises a `UserError` if
-    it cannot."""
-    progress: StudyProgress
 
-    def handle(self, request: Request, spec: StudySpec, now: float) -> None:
+    def handle(self, request: Request, now: float) -> None:
         """Do a request, or refuse it, unless it is refused already."""
         try:
             if request.refused is None:
-                self._do(request, spec, now)
+                self._do(request, now)
         except (HpsearchError, KeyError, TypeError, ValueError) as error:
             # Others write the table: what cannot be read must not end the study.
             request.refused = f"it cannot be read: {error!r}"
             if isinstance(error, HpsearchError):
                 request.refused = error.message
         request.handled = now
-        self.history.add_handled(request)
+        self.context.history.add_handled(request)
 
-    def _do(self, request: Request, spec: StudySpec, now: float) -> None:
-        if self.progress.phase is Phase.ENDING:
-            raise UserError(f"the study is ending: {self.progress.reason}")
+    def _do(self, request: Request, now: float) -> None:
+        if self.context.progress.phase is Phase.ENDING:
+            raise UserError(f"the study is ending: {self.context.progress.reason}")
         match request.kind:
             case RequestKind.STOP:
                 self._stop(request, now)
             case RequestKind.PROPOSE:
-                self._propose(request, spec, now)
+                self._propose(request, now)
             case RequestKind.BUDGET:
-                self.raise_budget(request.content)
+                self._raise_budget(request.content)
             case RequestKind.INTERRUPT:
-                self.progress.wind_down(Phase.INTERRUPTED, f"{STOPPED_BY}{request.origin}")
+                self.context.progress.interrupt(
+                    Interruption.REQUEST, f"stopped by {request.origin}"
+                )
 
     def _stop(self, request: Request, now: float) -> None:
         trial = self._trial(request.content["trial"])
@@ -82,31 +64,39 @@ class Requests:
             raise UserError(f"trial {trial.number} has ended already: {trial.state.value}")
         if trial.role is Role.CONFIRM:
             raise UserError(f"trial {trial.number} confirms trial {trial.repeats}: it is needed")
-        why = f"{STOPPED_BY}{request.origin}"
-        running = self.attempts.running.get(trial.number)
+        why = f"stopped by {request.origin}"
+        running = self.context.attempts.running.get(trial.number)
         if running is not None:
-            self.attempts.send(ev.Stop(*running.key))
-            self.attempts.end(running, Outcome.PRUNED, now, why)
+            self.context.attempts.send(ev.Stop(*running.key))
+            self.context.attempts.end(running, Outcome.PRUNED, now, why)
         self.agenda.drop(trial)
-        self.log.decide(trial, DecisionKind.PRUNE, why, now)
-        self.log.move(trial, State.PRUNED, ended=now)
+        self.context.log.decide(trial, DecisionKind.PRUNE, why, now)
+        self.context.log.move(trial, State.PRUNED, ended=now)
         request.trial = trial.number
 
-    def _propose(self, request: Request, spec: StudySpec, now: float) -> None:
+    def _propose(self, request: Request, now: float) -> None:
         content = request.content
         params = dict(content["params"])
-        problems = space.contains(spec, params)
+        problems = space.contains(self.context.spec, params)
         if problems:
             raise UserError("; ".join(problems))
         trial = self.agenda.propose(params, now)
         why = f"asked for by {request.origin}"
         if content.get("why"):
             why += f": {content['why']}"
-        self.log.decide(trial, DecisionKind.PROPOSE, why, now)
+        self.context.log.decide(trial, DecisionKind.PROPOSE, why, now)
         request.trial = trial.number
 
+    def _raise_budget(self, changes: Mapping[str, Any]) -> None:
+        context = self.context
+        context.spec = raised(context.spec, changes)
+        context.history.study.spec = context.spec.text
+        context.history.touch_study()
+        context.spending.change_budget(context.spec.budget)
+        self.agenda.change_budget()
+
     def _trial(self, number: Any) -> Trial:
-        trials = self.history.trials
+        trials = self.context.history.trials
         if type(number) is not int or not 0 <= number < len(trials):
             raise UserError(f"there is no trial {number}")
         return trials[number]
@@ -117,17 +107,14 @@ LIMITS = ("trials", "gpu_hours", "cost", "wall_clock")
 
 
 def raised(spec: StudySpec, changes: Mapping[str, Any]) -> StudySpec:
-    """A study file with higher limits, by name as the file writes them.
-
-    Raises:
-        UserError: A limit is not one of the study's, is not higher than before, or cannot be read.
-    """
+    """A study file with higher limits, by name as the file writes them. Raises UserError if one is
+    not the study's, is not higher than before, or cannot be read."""
     unknown = [name for name in changes if name not in LIMITS]
     if unknown or not changes:
         raise UserError(f"a budget has no limit {', '.join(unknown) or 'given'}")
     found = parse(with_budget(spec.text, changes), base=spec.base)
     for name in changes:
-        before, after = _limit(spec, name), _limit(found, name)
+        before, after = limit_of(spec, name), limit_of(found, name)
         if before is None:
             raise UserError(f"the study has no limit on {name}")
         if after is None or after <= before:
@@ -135,6 +122,7 @@ def raised(spec: StudySpec, changes: Mapping[str, Any]) -> StudySpec:
     return found
 
 
-def _limit(spec: StudySpec, name: str) -> float | None:
+def limit_of(spec: StudySpec, name: str) -> float | None:
+    """One of the `LIMITS` of a study; None if it has none."""
     limit: float | None = getattr(spec.budget, "wall_clock_s" if name == "wall_clock" else name)
     return limit

@@ -41,13 +41,11 @@ class Retention:
         self._max_gb = spec.checkpoints.max_gb
         self._clock = 0
         self._stored: set[int] = set()  # the trials that run or have a checkpoint
-        self._ranked = InOrder(history, self._place_if_ranked)
+        self._ranked = InOrder(history, self._rank_key_if_ranked)
 
     def drop(self) -> list[tuple[Trial, str]]:
-        """Take from the records every checkpoint that is not kept.
-
-        Returns: Their trials, each with the reason, which is empty if it has no use for them.
-        """
+        """Take from the records every checkpoint that is not kept. Returns their trials, each with
+        the reason, which is empty if it has no use for them."""
         self._clock, changed = self._history.changed_since(self._clock)
         if not changed:
             return []
@@ -129,13 +127,13 @@ class Retention:
         if self._several:
             return foremost(trials, self._directions, len(trials))
 
-        return sorted(trials, key=self._place)
+        return sorted(trials, key=self._rank_key)
 
-    def _place(self, trial: Trial) -> tuple[float, ...]:
+    def _rank_key(self, trial: Trial) -> tuple[float, ...]:
         return (trial.violation, trial.value is None, *place_of(trial, self._sign))
 
-    def _place_if_ranked(self, trial: Trial) -> tuple[float, ...] | None:
-        return self._place(trial) if counts(trial) else None
+    def _rank_key_if_ranked(self, trial: Trial) -> tuple[float, ...] | None:
+        return self._rank_key(trial) if counts(trial) else None
 
 
 def in_gb(amount: float) -> str:
@@ -145,14 +143,12 @@ def in_gb(amount: float) -> str:
 
 
 def waits(trial: Trial) -> bool:
-    """True if a trial may come back from its checkpoint: it waits at a rung, or did when its study
-    ended."""
+    """True if it may go on from its checkpoint: it waits, or did when its study ended."""
     return trial.state is State.PAUSED or (trial.state.terminal and trial.left_as is not None)
 
 
 def used_bytes(trials: Iterable[Trial]) -> int:
-    """The space that the checkpoints of trials take, where each running one may take as much as the
-    largest of them."""
+    """The space of their checkpoints; each running one may take as much as the largest."""
     resting = running = largest = 0
     for trial in trials:
         taken = trial.checkpoint_bytes or 0

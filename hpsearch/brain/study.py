@@ -7,7 +7,8 @@ since the epoch. Randomness is derived, by the searcher.
 
 The path of one report:
 
- 1. A worker makes it a `Reported` with its checkpoints, and the driver calls `Study.on_event`.
+ 1. The driver calls `Study.on_event` with a `Reported` (`hpsearch.running.executors.worker` tells
+ how it gets there).
  2. `on_event` finds the current attempt. `AttemptEvents` checks that the report has all its
  metrics, and adds it to the history.
  3. `Agenda.update_phase` moves the study's phase (`domain.phase`) by what is left of the budget.
@@ -27,9 +28,7 @@ it was still writing.
 The death of a worker: `SlotDown` becomes a `Lost` of its attempt. `AttemptEvents` has it charged
 (`Attempts.end`), and queues its trial, sets the node aside, or gives the trial up.
 
-A resume: `begin` has what the last driver left unfinished charged (`Attempts.settle_unfinished`),
-and queues its trials. A study that had ended is reopened before (`reopening`). `Agenda.next` hands
-out queued trials first, and `Attempts.launch` names the checkpoint to continue from.
+A resume is told in `hpsearch.running.study_run.on_ray`.
 
 The states of a trial are in `domain.lifecycle`. Trials that are asked for (`hpsearch.asking`) call
 the same methods, without a driver. The package `hpsearch.brain` lists the parts that are joined
@@ -42,22 +41,14 @@ from typing import Any
 
 from hpsearch.brain.agenda import Agenda, Work, first_configurations
 from hpsearch.brain.attempt_events import AttemptEvents
-from hpsearch.brain.attempts import (
-    Attempts,
-    CurrentAttempt,
-    NodeHealth,
-    Slot,
-    latest_time_on_record,
-)
-from hpsearch.brain.confirmation import Confirmation
+from hpsearch.brain.attempts import CurrentAttempt, Slot, latest_time_on_record
+from hpsearch.brain.context import Context
 from hpsearch.brain.headroom import Headroom
-from hpsearch.brain.ledger import Key, Spending
-from hpsearch.brain.progress import StudyProgress
-from hpsearch.brain.requests import INTERRUPTED, SIGNALLED, Requests, raised
+from hpsearch.brain.ledger import Key
+from hpsearch.brain.requests import Requests
 from hpsearch.brain.retention import Retention
-from hpsearch.brain.trial_log import TrialLog
 from hpsearch.domain import events as ev
-from hpsearch.domain.facts import DecisionKind
+from hpsearch.domain.facts import DecisionKind, Interruption
 from hpsearch.domain.history import History
 from hpsearch.domain.lifecycle import State
 from hpsearch.domain.phase import Phase
@@ -89,28 +80,12 @@ class Study:
         searcher: Searcher,
         defaults: Mapping[str, Any] | None = None,
     ) -> None:
-        self.spec = spec
+        self._context = context = Context(spec, history, searcher)
         self.history = history
-        self.spending = spending = Spending(spec.budget, history)
-        self._searcher = searcher
-        first = first_configurations(spec, history, defaults)
-        confirmation = Confirmation(spec, history, self._expect, len(first))
-        phase = Phase.CONFIRMING if confirmation.is_under_way else Phase.SEARCHING
-        has_reported = any(trial.reports for trial in history.trials)
-        has_ended = any(
-            trial.state in (State.COMPLETE, State.PAUSED, State.PRUNED) for trial in history.trials
-        )
-        self._progress = progress = StudyProgress(spec, phase, has_reported, has_ended)
-        self._attempts = attempts = Attempts(spec, history, spending)
-        self._nodes = nodes = NodeHealth(attempts)
-        self._log = log = TrialLog(history)
-        self._agenda = agenda = Agenda(
-            spec, history, searcher, spending, attempts, confirmation, progress, first
-        )
-        self._events = AttemptEvents(
-            spec, history, searcher, attempts, agenda, nodes, log, progress
-        )
-        self._requests = Requests(history, agenda, attempts, log, self._raise_budget, progress)
+        self.spending = context.spending
+        self._agenda = Agenda(context, first_configurations(spec, history, defaults))
+        self._events = AttemptEvents(context, self._agenda)
+        self._requests = Requests(context, self._agenda)
         self._retention = Retention(spec, history)
         self._expected_at = self._watched_at = -math.inf
         """The times at which expectations were last recorded, and attempts last looked at."""
@@ -121,9 +96,9 @@ class Study:
         """Turn one event into changes of the records, and return the commands that follow."""
         match event:
             case ev.SlotUp():
-                self._attempts.add_slot(event, now)
+                self._context.attempts.add_slot(event, now)
             case ev.SlotDown():
-                lost = self._attempts.drop_slot(event.slot, now)
+                lost = self._context.attempts.drop_slot(event.slot, now)
                 if lost is not None:
                     self._on_attempt(ev.Lost(*lost, event.why), now)
             case ev.Answered():
@@ -131,19 +106,19 @@ class Study:
                     self.slots[event.slot].answered = now
             case _:
                 self._on_attempt(event, now)
-        return self._attempts.commands()
+        return self._context.attempts.commands()
 
     def _on_attempt(self, event: ev.AttemptEvent, now: float) -> None:
         if isinstance(event, ev.Finished | ev.Stopped | ev.Failed | ev.Lost):
-            self._attempts.leave_slot((event.trial, event.attempt))
+            self._context.attempts.leave_slot((event.trial, event.attempt))
         if isinstance(event, ev.Finished | ev.Stopped | ev.Failed):
-            self._log.keep_findings(event)
-        running = self._attempts.current(event.trial, event.attempt)
+            self._context.log.keep_findings(event)
+        running = self._context.attempts.current(event.trial, event.attempt)
         if running is not None:
-            running.heard = now
+            running.last_event = now
             self._events.handle(running, event, now)
         elif isinstance(event, ev.Stopped):
-            self._log.keep_last_checkpoint(event)
+            self._context.log.keep_last_checkpoint(event)
 
     # ---------------------------------------------------------------------------------------- ticks
 
@@ -155,25 +130,22 @@ class Study:
         self._fill_slots(now)
         if self.finished or now - self._expected_at >= EXPECT_EVERY_S:
             self._expected_at = now
-            self._expect()
+            self._context.note_expectations()
         self._drop_checkpoints(now)
-        return self._attempts.commands()
+        return self._context.attempts.commands()
 
     def _watch_study(self, now: float) -> None:
-        """End the study when its time is used up, and stop what runs when it leaves.
-
-        A trial of a study that ends may be measured again once it is trained in full, as long as
-        there is time.
-        """
+        """End the study when its time is used up, and stop what runs when it leaves; but a trial
+        that is trained in full may be measured again as long as there is time."""
         is_late = self.spending.time.is_used(now)
         if is_late:
-            self._progress.wind_down(Phase.ENDING, "its wall-clock time is used up")
+            self._context.progress.end("its wall-clock time is used up")
         if not self.phase.winds_down:
             return
         spares = self.phase is Phase.ENDING and not is_late
         for number, running in list(self.running.items()):
-            if not (spares and self._attempts.is_trained(self.history.trials[number])):
-                self._attempts.save_and_stop(running, self.reason or "")
+            if not (spares and self._context.attempts.is_trained(self.history.trials[number])):
+                self._context.attempts.save_and_stop(running, self.reason or "")
 
     def _watch_attempts(self, now: float) -> None:
         """Fail what is overdue, and stop what has outgrown its reservation. Where nothing is
@@ -189,7 +161,7 @@ class Study:
             if overdue is not None:
                 self._events.time_out(running, overdue, now)
             elif running.stopping is None and not self._reserve_more(running, now):
-                self._attempts.save_and_stop(running, "the study's budget is used up")
+                self._context.attempts.save_and_stop(running, "the study's budget is used up")
 
     def _reserve_more(self, running: CurrentAttempt, now: float) -> bool:
         is_outgrown = self.spending.is_outgrown(running.attempt, now, running.rate)
@@ -198,7 +170,7 @@ class Study:
     def _fill_slots(self, now: float) -> None:
         if self.phase.winds_down or self.waits_for_disk(now):
             return
-        free = self._nodes.free_slots(now)
+        free = self._context.nodes.free_slots(now)
         search_is_idle = self._search_trials_running == 0
         for slot in free:
             headroom = self._agenda.headroom(slot, now, search_is_idle=search_is_idle)
@@ -207,7 +179,7 @@ class Study:
                 break
             self._launch(work, slot, headroom, now)
         if free and not self.running:
-            self._progress.wind_down(Phase.ENDING, self._agenda.why_no_work())
+            self._context.progress.end(self._agenda.why_no_work())
 
     @property
     def _search_trials_running(self) -> int:
@@ -216,81 +188,65 @@ class Study:
 
     def _launch(self, work: Work, slot: Slot, headroom: Headroom, now: float) -> None:
         trial = work.trial
-        cost = headroom.cost(self._searcher.stretch(trial), trial)
-        self._attempts.launch(trial, slot, self._searcher.until(trial), cost, now)
-        self._log.decide(trial, work.kind, work.why, now, work.against)
-        self._searcher.resumed(trial)
+        cost = headroom.cost(self._context.searcher.stretch(trial), trial)
+        self._context.attempts.launch(trial, slot, self._context.searcher.until(trial), cost, now)
+        self._context.log.decide(trial, work.kind, work.why, now, work.against)
+        self._context.searcher.resumed(trial)
         if trial.started is None:
             trial.started = now
-        self._log.move(trial, State.RUNNING)
-
-    def _expect(self) -> None:
-        for trial, *expected in self._searcher.expectations():
-            self._log.note_expected(trial, *expected)
-        self._searcher.expectations_recorded()
+        self._context.log.move(trial, State.RUNNING)
 
     def _drop_checkpoints(self, now: float) -> None:
         """Drop the checkpoints that are not kept; a paused trial cannot continue without its own,
         and is pruned."""
         for trial, why in self._retention.drop():
             if trial.state is State.PAUSED:
-                self._searcher.ended(trial)
-                self._log.move(trial, State.PRUNED, ended=now)
-                self._log.decide(trial, DecisionKind.PRUNE, why, now)
+                self._context.searcher.ended(trial)
+                self._context.log.move(trial, State.PRUNED, ended=now)
+                self._context.log.decide(trial, DecisionKind.PRUNE, why, now)
             elif why:
-                self._log.decide(trial, DecisionKind.DROP, why, now)
+                self._context.log.decide(trial, DecisionKind.DROP, why, now)
 
     # ------------------------------------------------------------------------------------ beginning
 
     def begin(self, now: float, last_seen: float | None = None) -> None:
-        """Take over the study: what was running when its last driver ended goes back to the queue.
-
-        Its attempts are charged until the last sign of life of that driver; None for the last time
-        on record.
-        """
+        """Take over the study. What its last driver left running is charged until that one's last
+        sign of life, or the last time on record, and queued."""
         history = self.history
         study = history.study
         self.spending.time.begin(now)
         study.state = StudyState.RUNNING
-        study.reason = None
-        study.ended = None
+        study.reason = study.interruption = study.ended = None
         history.touch_study()
         if last_seen is None:
             last_seen = latest_time_on_record(history)
-        self._take_over(last_seen, ())
+        self._queue_unfinished(last_seen, ())
 
     def join(self, now: float, last_seen: float, running: Collection[Key]) -> None:
-        """Take part in a study that other processes work on too.
-
-        The attempts in `running` stay current. Others are charged until the last sign of life of
-        any process, and go back to the queue.
-        """
+        """Take part in a study that other processes work on too. The attempts in `running` stay
+        current; others are charged until the last sign of life of any process, and queued."""
         self.spending.time.begin(now)
-        self._take_over(last_seen, running)
+        self._queue_unfinished(last_seen, running)
         for trial in self.history.trials:
-            self._progress.end_at_target(trial)
+            self._context.progress.end_at_target(trial)
         for trial in self.history.trials:
             if trial.error_kind is not None and trial.forgiven < len(trial.attempts):
-                self._progress.failed(trial.error_kind, trial.error_text or "")
+                self._context.progress.failed(trial.error_kind, trial.error_text or "")
 
-    def _take_over(self, last_seen: float, elsewhere: Collection[Key]) -> None:
+    def _queue_unfinished(self, last_seen: float, elsewhere: Collection[Key]) -> None:
         for trial in self.history.trials:
             is_running = trial.state is State.RUNNING
             if is_running and (trial.number, len(trial.attempts)) in elsewhere:
-                self._attempts.adopt(trial, self._searcher.until(trial))
-            elif self._attempts.settle_unfinished(trial, last_seen):
-                self._log.move(trial, State.QUEUED)
+                self._context.attempts.adopt(trial, self._context.searcher.until(trial))
+            elif self._context.attempts.end_unfinished(trial, last_seen):
+                self._context.log.move(trial, State.QUEUED)
             if trial.state is State.QUEUED:
                 self._agenda.put_back(trial)
-
-    def note_time_worked(self, seconds: float, now: float) -> None:
-        """Note the seconds that all processes together have worked on the study until now."""
-        self.spending.time.begin(now, seconds)
 
     def driver_was_away(self, seconds: float) -> None:
         """Leave these seconds out of the silence of attempts: the driver was not listening."""
         for running in self.running.values():
-            running.heard += seconds
+            running.last_event += seconds
             running.away_s += seconds
             if running.reported is not None:
                 running.reported += seconds
@@ -298,17 +254,17 @@ class Study:
     # --------------------------------------------------------------------------------------- ending
 
     def interrupt(self, signal: str | None = None) -> None:
-        """Have everything that runs save and stop at the next tick; the study stays resumable.
-        `signal` is the name of the signal that asks for it."""
-        is_by_hand = signal in (None, "SIGINT")
-        why = INTERRUPTED if is_by_hand else f"{SIGNALLED}{signal}"
-        self._progress.wind_down(Phase.INTERRUPTED, why)
+        """Have all save and stop at the next tick, as a signal of that name asks for it."""
+        if signal in (None, "SIGINT"):
+            self._context.progress.interrupt(Interruption.BY_HAND, "interrupted")
+        else:
+            self._context.progress.interrupt(Interruption.SIGNAL, f"told to end by {signal}")
 
     def abandon(self, now: float) -> None:
         """Count what was asked to stop as interrupted now, at its last checkpoint."""
         for number, running in list(self.running.items()):
-            self._attempts.end(running, Outcome.INTERRUPTED, now, running.stopping)
-            self._log.move(self.history.trials[number], State.QUEUED)
+            self._context.attempts.end(running, Outcome.INTERRUPTED, now, running.stopping)
+            self._context.log.move(self.history.trials[number], State.QUEUED)
 
     def close(self, now: float) -> None:
         """Record how the study ended, once nothing runs any more."""
@@ -318,6 +274,7 @@ class Study:
         study.active_seconds = self.active_s(now)
         study.ended = now
         study.reason = self.reason
+        study.interruption = self._context.progress.interruption
         if self.phase is Phase.INTERRUPTED:
             study.state = StudyState.INTERRUPTED
         else:
@@ -326,8 +283,8 @@ class Study:
             study.state = StudyState.FINISHED
             if all(trial.value is None for trial in history.trials):
                 study.state = StudyState.FAILED
-                study.reason = self._progress.failures or self.reason
-            elif self._progress.gave_up:
+                study.reason = self._context.progress.failures or self.reason
+            elif self._context.progress.gave_up:
                 study.state = StudyState.FAILED
         history.touch_study()
 
@@ -336,49 +293,41 @@ class Study:
             if trial.state not in (State.PAUSED, State.QUEUED):
                 continue
             trial.left_as = trial.state
-            self._log.move(trial, State.PRUNED, ended=now)
-            self._log.decide(trial, DecisionKind.PRUNE, "the study ended without it", now)
+            self._context.log.move(trial, State.PRUNED, ended=now)
+            self._context.log.decide(trial, DecisionKind.PRUNE, "the study ended without it", now)
 
     # ------------------------------------------------------------------------------------- requests
 
     def on_request(self, request: Request, now: float) -> list[ev.Command]:
         """Do what somebody asks of the study, or refuse it; the record says which."""
-        self._requests.handle(request, self.spec, now)
-        return self._attempts.commands()
-
-    def _raise_budget(self, changes: Mapping[str, Any]) -> None:
-        self.spec = raised(self.spec, changes)
-        self.history.study.spec = self.spec.text
-        self.history.touch_study()
-        self.spending.change_budget(self.spec.budget)
-        self._agenda.change_budget(self.spec)
+        self._requests.handle(request, now)
+        return self._context.attempts.commands()
 
     # -------------------------------------------------------------------------------------- reading
 
     @property
+    def spec(self) -> StudySpec:
+        """The study file, with the budget that it has by now."""
+        return self._context.spec
+
+    @property
     def phase(self) -> Phase:
-        """The phase of the study."""
-        return self._progress.phase
+        return self._context.progress.phase
 
     @property
     def reason(self) -> str | None:
         """The reason why nothing starts any more; None while work may start."""
-        return self._progress.reason
+        return self._context.progress.reason
 
     @property
     def slots(self) -> Mapping[str, Slot]:
         """The workers, by name."""
-        return self._attempts.slots
+        return self._context.attempts.slots
 
     @property
     def running(self) -> Mapping[int, CurrentAttempt]:
         """The current attempts, by the number of their trial."""
-        return self._attempts.running
-
-    @property
-    def stated_gpus(self) -> float:
-        """GPUs a worker, as far as the study file states them; 0 where it does not."""
-        return self._attempts.stated_gpus
+        return self._context.attempts.running
 
     @property
     def finished(self) -> bool:
@@ -399,4 +348,4 @@ class Study:
 
     def waits_for_disk(self, now: float) -> bool:
         """True if nothing starts at present because a checkpoint could not be written."""
-        return self._progress.waits_for_disk(now)
+        return self._context.progress.waits_for_disk(now)

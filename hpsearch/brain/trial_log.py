@@ -53,11 +53,8 @@ class TrialLog:
         self._history.touch(trial)
 
     def keep_findings(self, event: Finished | Stopped | Failed) -> None:
-        """Keep the findings of a trial's latest attempt about its training.
-
-        The trial may be recorded as ended already: the worker of a pruned one sends its last
-        message after that.
-        """
+        """Keep the findings of a trial's latest attempt, which may come after its trial has
+        ended."""
         trial = self._trial_of(event)
         findings = list(event.findings)
         if trial is not None and findings != trial.findings:
@@ -65,8 +62,7 @@ class TrialLog:
             self._history.touch(trial)
 
     def keep_last_checkpoint(self, event: Stopped) -> None:
-        """Keep the checkpoint that a paused or pruned trial was writing when it was asked to
-        stop."""
+        """Keep what a paused or pruned trial was writing when it was stopped."""
         trial = self._trial_of(event)
         if trial and trial.checkpoint and trial.state in (State.PAUSED, State.PRUNED):
             self.keep_checkpoints(trial, event.best, event.sizes)
@@ -78,7 +74,6 @@ class TrialLog:
         return trials[event.trial]
 
     def note(self, trial: Trial, event: Noted) -> None:
-        """Keep what a trial notes about itself."""
         trial.user_attrs = {**trial.user_attrs, **event.attributes}
         trial.system_attrs = {**trial.system_attrs, **event.kept}
         _keep_margins(trial, event.constraints)
@@ -97,10 +92,8 @@ class TrialLog:
         high: float | None = None,
     ) -> None:
         """Note the value of the first objective that is expected of a trial in full, in the
-        metric's own unit and sign, with its standard deviation and its 90% interval.
-
-        Numbers that are not finite are unknown. Changes of less than `SAME` are not written.
-        """
+        metric's own unit and sign, its standard deviation and its 90% interval, unless they are the
+        `SAME`."""
         now = [_finite(each) for each in (value, deviation, low, high)]
         if now[0] is None:
             now = [None] * len(EXPECTED)
@@ -119,8 +112,7 @@ class TrialLog:
             self.note_expected(trial, trial.reports[max(known)].value, None)
 
     def note_checkpoint(self, trial: Trial, checkpoint: str | None, resource: float | None) -> None:
-        """Note the newest checkpoint of a trial, which it can continue from, with its resource;
-        None for what is on record."""
+        """Note the newest checkpoint, to continue from, and its resource; None changes nothing."""
         if checkpoint is not None:
             trial.checkpoint = checkpoint
         if checkpoint is not None and resource is not None:
@@ -129,8 +121,7 @@ class TrialLog:
     def keep_checkpoints(
         self, trial: Trial, best: str | None, sizes: CheckpointSizes | None
     ) -> None:
-        """Note the checkpoints that a trial keeps in its state, and their size; None stands for
-        what is on record."""
+        """Note what a trial keeps in its state, and the size; None changes nothing."""
         state = trial.state
         if best:
             trial.best_checkpoint = best
@@ -163,9 +154,8 @@ def _keep_margins(trial: Trial, margins: Mapping[str, float]) -> None:
         trial.system_attrs = {**trial.system_attrs, **named}
 
 
-def lacking(spec: StudySpec, event: Reported) -> str | None:
-    """The metrics of objectives and limits that a report lacks, in a sentence; None if it has them
-    all."""
+def missing_metrics(spec: StudySpec, event: Reported) -> str | None:
+    """The metrics of objectives and limits that a report lacks, in a sentence; None if none."""
     objectives = [objective.metric for objective in spec.objectives]
     wanted = dict.fromkeys([*objectives, *spec.constraints])
     absent = [metric for metric in wanted if metric not in event.metrics]
@@ -180,8 +170,7 @@ def lacking(spec: StudySpec, event: Reported) -> str | None:
 
 
 def not_finite(spec: StudySpec, event: Reported) -> str | None:
-    """The first objective of a report that is not a finite number, in half a sentence; None if all
-    are."""
+    """The first objective of a report that is not finite, in half a sentence; None if all are."""
     for objective in spec.objectives:
         value = event.metrics[objective.metric]
         if not math.isfinite(value):

@@ -5,7 +5,7 @@ history: the records of one study, and the changes of them.
 paces: the seconds that trials take for a unit of their budget, by type of device.
 sharing: how many trials share a GPU, by the speeds of trials at once.
 packed: the reports of trials that have ended, in less memory.
-facts: roles, kinds of failure and decision, and the state of the race of the best trials.
+facts: roles, kinds of failure and decision, and how far the best trials are confirmed.
 moves: tables of moves from state to state.
 lifecycle: the states of a trial, and their moves.
 phase: the phases of a study, and their moves.

@@ -22,9 +22,9 @@ class SlotUp:
     node: str
     device: str
     gpus: float
-    place: str = ""  # the id of its node; empty where work cannot be kept from it
-    card: str = ""  # the id of the GPU that it shares with others; empty if it shares none
-    most: int = 1  # slots that the card has room for
+    node_id: str = ""  # empty where work cannot be kept from it
+    gpu_id: str = ""  # of the GPU that it shares with others; empty if it shares none
+    most: int = 1  # slots that this GPU has room for
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,9 +71,8 @@ class Reported:
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
-    """An attempt needs a parameter that the space does not name, or the trials of its study; it
-    waits for an `Advance`."""
+class Queried:
+    """An attempt needs an unnamed parameter, or the trials; it waits for an `Advance`."""
 
     trial: int
     attempt: int
@@ -148,7 +147,7 @@ class Lost:
     why: str
 
 
-AttemptEvent = Began | Reported | Asked | Noted | Finished | Stopped | Failed | Lost
+AttemptEvent = Began | Reported | Queried | Noted | Finished | Stopped | Failed | Lost
 Event = SlotUp | SlotDown | Answered | AttemptEvent
 
 
@@ -165,7 +164,7 @@ class Launch:
     resume_from: str | None = None
     time_limit_s: float | None = None  # the attempt fails as a timeout past this many seconds
     arithmetic: Mapping[str, Any] | None = field(default=None, hash=False)  # of the trial so far
-    share: float | None = None  # of the memory of its GPU; None for that of the slot
+    memory_fraction: float | None = None  # of its GPU's memory; None for that of the slot
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,7 +190,7 @@ class Stop:
 class Avoid:
     """Keep workers away from a node, by its id and name, for so many seconds."""
 
-    place: str
+    node_id: str
     node: str
     seconds: float
 

@@ -34,6 +34,15 @@ class RequestKind(enum.StrEnum):
     INTERRUPT = "interrupt"  # save everything and end its driver; it can be resumed
 
 
+class Interruption(enum.StrEnum):
+    """What has interrupted a study."""
+
+    BY_HAND = "by_hand"  # Ctrl-C
+    SIGNAL = "signal"  # another one, such as SIGTERM
+    REQUEST = "request"  # somebody asked for it
+    DISK_FULL = "disk_full"  # no checkpoint could be written for long
+
+
 class ErrorKind(enum.StrEnum):
     """The cause of a trial's failure."""
 
@@ -67,15 +76,19 @@ class DecisionKind(enum.StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Race:
-    """The state of the race of a study's leading configurations."""
+class ConfirmationState:
+    """How far the leading configurations of a study are confirmed.
+
+    Attributes:
+        given: The limits of the budget (trials, GPU-hours, cost, wall-clock seconds; None for no
+            limit) and the number of configurations tried first, when it began.
+        first: The first trial whose repeats count against what this budget promises.
+        search_waits: Nothing but repeats starts while any are due.
+    """
 
     given: tuple[StrictFloat | None, ...]
-    """The limits of the budget (trials, GPU-hours, cost, wall-clock seconds; None for no limit) and
-    the number of configurations asked for, at the beginning of the race."""
-    first: StrictInt = 0  # the first trial whose repeats count against what this budget promises
-    begun: StrictBool = False
-    """True if the search waits for the race: nothing but repeats starts while any are due."""
+    first: StrictInt = 0
+    search_waits: StrictBool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +97,7 @@ class EarlierTrial:
 
     params: dict[str, Any]  # the parameters that both studies search
     standing: StrictFloat
-    """The standing in its own study, stretched by `curves.Warp`: 0 is the best, 2.4 the middle."""
+    """The standing in its own study, warped by `curves.Warp`: 0 is the best, 2.4 the middle."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,4 +136,4 @@ class GpuSharing(TypedDict):
 
     trials: int  # the best number so far
     most: int  # that may be tried
-    is_settled: bool
+    is_final: bool

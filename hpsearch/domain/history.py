@@ -21,9 +21,6 @@ from hpsearch.domain.records import (
     Trial,
 )
 
-REMEMBERED = 2_000
-"""The most trials whose latest change is kept; readers of earlier ones look at all trials."""
-
 
 @dataclass(slots=True)
 class Changes:
@@ -59,10 +56,8 @@ class History:
         self._once = Changes()
         """Decisions, environments and requests, which are written once and not kept in memory."""
         self._clock = 0
-        # By the number of a trial, the clock of its last change; the latest change last.
         self._changed: dict[int, int] = {}
-        # The latest clock of a change that is no longer among these.
-        self._forgotten = -1
+        """By the number of a trial, the clock of its last change; the latest change last."""
         self.states: Counter[State] = Counter()
         """The number of trials in each state."""
         self.open: set[int] = set()
@@ -106,7 +101,6 @@ class History:
         return report
 
     def add_decision(self, decision: Decision) -> None:
-        """Record a decision."""
         self._once.decisions.append(decision)
 
     @property
@@ -115,11 +109,9 @@ class History:
         return self._once.decisions
 
     def add_environment(self, environment: Environment) -> None:
-        """Record the environment of this driver."""
         self._once.environments.append(environment)
 
     def add_handled(self, request: Request) -> None:
-        """Record the result of a request."""
         self._once.requests.append(request)
 
     def touch(self, trial: Trial) -> None:
@@ -134,9 +126,7 @@ class History:
 
     def changed_since(self, clock: int) -> tuple[int, list[int]]:
         """The clock for a reader's next call, and the numbers of the trials that were touched since
-        its last one, or of all trials where that is long ago; the clock is 0 at first."""
-        if clock < self._forgotten:
-            return self._clock, [*reversed(range(len(self.trials)))]
+        its last one; the clock is 0 at first."""
         numbers = []
         for number, at in reversed(self._changed.items()):
             if at <= clock:
@@ -148,8 +138,6 @@ class History:
         self._clock += 1
         self._changed.pop(number, None)
         self._changed[number] = self._clock
-        if len(self._changed) > REMEMBERED:
-            self._forgotten = self._changed.pop(next(iter(self._changed)))
         self._count(self.trials[number])
 
     def _count(self, trial: Trial) -> None:
@@ -170,11 +158,9 @@ class History:
             self.open.add(number)
 
     def touch_attempt(self, attempt: Attempt) -> None:
-        """Mark an attempt's row as changed."""
         self._touched_attempts[(attempt.trial, attempt.number)] = None
 
     def touch_study(self) -> None:
-        """Mark the study's own row as changed."""
         self._touched_study = True
 
     def drain(self) -> Changes:

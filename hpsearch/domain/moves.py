@@ -25,11 +25,7 @@ class MoveTable(Generic[S]):
     last: frozenset[S]
 
     def move(self, current: S, to: S, what: str = "") -> S:
-        """Return `to` if it may follow the current state of something, which the error describes.
-
-        Raises:
-            IllegalMove: The table has no such move.
-        """
+        """Return `to` if it may follow, and raise IllegalMove about `what` if not."""
         if to not in self.moves[current]:
             raise IllegalMove(f"{current.value} -> {to.value} is not a legal move; {what}")
         return to

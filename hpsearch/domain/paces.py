@@ -78,8 +78,7 @@ def own_pace(trial: Trial) -> float | None:
 
 
 def _trained_on(trial: Trial) -> str | None:
-    """The type of device on which a trial has shown its pace: where it continues on another one, it
-    has not reported there yet."""
+    """The type of device on which a trial has shown its pace, or else trains."""
     shown = (each.device for each in reversed(trial.attempts) if each.slowest_pace is not None)
     latest = trial.attempts[-1].device if trial.attempts else None
     return next(shown, latest)

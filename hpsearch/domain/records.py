@@ -14,10 +14,11 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from hpsearch.domain.facts import (
+    ConfirmationState,
     DecisionKind,
     EarlierStudy,
     ErrorKind,
-    Race,
+    Interruption,
     RequestKind,
     Role,
 )
@@ -93,6 +94,7 @@ class StudyRecord:
     directions: tuple[str, ...] = ("minimize",)  # minimize or maximize, for each objective
     state: StudyState = StudyState.RUNNING
     reason: str | None = None  # the reason for its end, for people
+    interruption: Interruption | None = None  # what interrupted it; None while it is not
     created: float = 0.0
     ended: float | None = None
     active_seconds: float = 0.0  # of wall-clock time, over all its drivers
@@ -106,7 +108,7 @@ class StudyRecord:
     step_scale: float = 1.0  # turns resources into Optuna's steps, which are whole numbers
     enqueued: list[dict[str, Any]] = field(default_factory=list)
     """Configurations asked for on the command line, in order, after those of the study file."""
-    race: Race | None = None  # the race of its leading configurations; None before there is one
+    confirmation: ConfirmationState | None = None  # None before it has begun
     warm_start: list[EarlierStudy] = field(default_factory=list)  # fixed at its creation
 
 
@@ -239,7 +241,7 @@ class Trial:
         return self.resource if self.checkpoint_resource is None else self.checkpoint_resource
 
     @property
-    def goes_all_the_way(self) -> bool:
+    def trains_in_full(self) -> bool:
         """True if it is measured in full: the defaults as a yardstick, a repeat as evidence, and
         what somebody wants to be."""
         return self.role in (Role.DEFAULT, Role.CONFIRM) or IN_FULL in self.system_attrs

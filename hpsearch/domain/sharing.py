@@ -1,8 +1,8 @@
 """How many trials share a GPU: as many as train the most together, found while they train.
 
-Where `resources.gpu` is `share`, a slot names its card. The cards of one type begin with one slot
-each. While all slots of a card are busy, twice as many are tried, and stay if they train `GROWTH`
-more together; then numbers between. A trial that runs out of memory on a shared card takes one slot
+Where `resources.gpu` is `share`, a slot names its GPU. GPUs of one type begin with one slot
+each. While all slots of a GPU are busy, twice as many are tried, and stay if they train `GROWTH`
+more together; then numbers between. A trial that runs out of memory on a shared GPU takes one slot
 back, and returns what it took if it fails all the same. The number is kept with the study, and
 studies like it begin with that.
 
@@ -21,16 +21,16 @@ from hpsearch.domain.facts import GpuSharing
 
 GROWTH = 0.06
 """The part by which twice as many trials must train more together."""
-BASELINE = 4  # speeds of each trial on a card before more are tried
+BASELINE = 4  # speeds of each trial on a GPU before more are tried
 ENOUGH = 8  # speeds of each trial, after which the better number is taken even if it is not clear
 SPREAD, NOISE = 0.5, 0.1  # standard deviations of logarithms of speeds
 
 
 class Sharing:
-    """The number of slots on cards of one type.
+    """The number of slots on GPUs of one type.
 
     Args:
-        most: Slots that a card has room for.
+        most: Slots that a GPU has room for.
         known: What earlier drivers of the study have found; None for nothing.
     """
 
@@ -45,7 +45,7 @@ class Sharing:
         self._counts: Counter[int] = Counter()  # speeds by the number of slots
         self._search = self._numbers()
         self._tried: int | None = None
-        if known is None or not known["is_settled"]:
+        if known is None or not known["is_final"]:
             self._tried = next(self._search, None)
 
     @property
@@ -54,17 +54,17 @@ class Sharing:
 
     @property
     def trials(self) -> int:
-        """The slots that each card should have now."""
+        """The slots that each GPU should have now."""
         has_baseline = self._counts[self.best] >= BASELINE * self.best
         return self._tried if self._tried is not None and has_baseline else self.best
 
     @property
     def known(self) -> GpuSharing:
         """The facts to be kept with the study."""
-        return GpuSharing(trials=self.best, most=self._most, is_settled=self._tried is None)
+        return GpuSharing(trials=self.best, most=self._most, is_final=self._tried is None)
 
     def learn(self, slots: int, trial: int, speed: float) -> None:
-        """Learn from the speed of a trial, by a report, on a card with so many busy slots."""
+        """Learn from the speed of a trial, by a report, on a GPU with so many busy slots."""
         if self._tried is None or speed <= 0:
             return
         if self._counts[slots] < ENOUGH * slots:
@@ -123,8 +123,7 @@ class Sharing:
             self._tried = None
 
     def _pays(self, slots: int) -> bool | None:
-        """True if so many slots train more than the best number, by enough; None if it is not clear
-        yet."""
+        """True if so many slots train enough more than the best; None if it is not clear yet."""
         if self._counts[slots] < slots:
             return None
         gain, deviation = self._gain(slots)
@@ -133,9 +132,8 @@ class Sharing:
         return gain > needed if is_clear else None
 
     def _gain(self, slots: int) -> tuple[float, float]:
-        """The logarithm of what so many slots train, over the best number, and its standard
-        deviation."""
-        at = {number: place for place, number in enumerate(self._counts)}
+        """The logarithm of what so many train, over the best, and its standard deviation."""
+        at = {number: index for index, number in enumerate(self._counts)}
         weights, sums = np.zeros((len(at), len(at))), np.zeros(len(at))
         for speeds in self._speeds.values():
             # What the trial's own speed leaves of its part in the normal equations.

@@ -54,8 +54,7 @@ class StudyFolder:
     folder: str
 
     def claim(self) -> None:
-        """Mark the folder as this study's. Raises UserError if it is another study's, or cannot be
-        written."""
+        """Mark it as this study's. Raises UserError if it is another's, or cannot be written."""
         if self.refuse_foreign():
             return
         text = json.dumps(asdict(self.mark), indent=1) + "\n"
@@ -89,9 +88,7 @@ def folder_of_new(spec: StudySpec, requested: str | None) -> StudyFolder:
 
 
 def folder_of(spec: StudySpec, record: StudyRecord, requested: str | None) -> StudyFolder:
-    """The folder of a study that is in the database.
-
-    A study without one, whose trials were asked for, gets one in the root `requested`. Raises
+    """The folder of a study in the database; in the root `requested` if it has none. Raises
     UserError if checkpoints cannot be kept there, or another folder is asked for."""
     present = next(iter(folders_of(record)), None)
     if record.uid is None or present is None:
@@ -150,8 +147,7 @@ def folder_name(study: str, uid: str) -> str:
 
 
 def mark_of(folder: str) -> Mark | None:
-    """The study whose folder it is; None if it carries no mark. Raises UserError if the folder or
-    its mark cannot be read."""
+    """The study whose folder it is; None without a mark. Raises UserError if it is unreadable."""
     try:
         text = folder_at(folder).text(MARKER)
     except Exception as error:
@@ -170,8 +166,7 @@ def mark_of(folder: str) -> Mark | None:
 
 
 def trials_in(folder: str) -> list[int]:
-    """The numbers of the trials that have a folder in a study's. Raises Exception if it cannot be
-    read; each store has errors of its own."""
+    """The trials that have a folder in a study's. Raises what its store raises."""
     numbers = [trial_of(name) for name in folder_at(folder).entries()]
     return sorted(number for number in numbers if number is not None)
 
@@ -180,14 +175,6 @@ def folders_of(record: StudyRecord) -> list[str]:
     """All folders that a study has kept checkpoints in, the present one first."""
     present = [record.checkpoints] if record.checkpoints else []
     return [*present, *record.former_checkpoints]
-
-
-def settle(record: StudyRecord, home: StudyFolder) -> None:
-    """Record the folder of a study from now on, and its former one."""
-    former = [folder for folder in folders_of(record) if folder != home.folder]
-    record.uid = home.mark.uid
-    record.checkpoints = home.folder
-    record.former_checkpoints = former
 
 
 def _anothers(folder: str, owner: Mark) -> UserError:

@@ -15,8 +15,7 @@ from trials.settings import nearest
 
 
 def library_of(task: Mapping[str, Any]) -> LibraryPlugin | None:
-    """The library that the code of a task is written for; None for one that needs no plugin. Raises
-    TaskError if there is no such library."""
+    """The library of a task's code; None for none. Raises TaskError if it is not known."""
     name, known = task.get("library"), offers_of(LibraryPlugin)
     if not isinstance(name, str) or describe(task["kind"]) is COMMAND:
         return None
@@ -43,12 +42,12 @@ def load(task: Mapping[str, Any], base: Path | None = None) -> Task:
 
 
 def inspect(
-    task: Mapping[str, Any], base: Path | None = None, remark: Callable[[str], None] | None = None
+    task: Mapping[str, Any],
+    base: Path | None = None,
+    remark: Callable[[str, str], None] | None = None,
 ) -> list[Problem]:
     """Everything wrong with a task that can be seen before training: its fields, its data, its
     function. `remark` as of `tasks.inspect`."""
-    if "library" not in task:
-        return tasks.inspect(task, base, remark)
     try:
         if library_of(task) is None:
             return tasks.inspect(task, base, remark)

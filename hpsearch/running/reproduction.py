@@ -29,7 +29,6 @@ class Comparison:
         self.same = 0  # the number of reports that were the same
 
     def add(self, report: Report) -> None:
-        """Compare a report."""
         at = report.resource
         self._reached.append(at)
         before = self._recorded.get(at)

@@ -8,8 +8,8 @@
 `samplers`        our own samplers, and a study as Optuna's read it
 `curve_model`     a Gaussian process over whole learning curves, and what it foretells
 `worth`           the worth of a report
-`rungs`           asynchronous successive halving: trials continue, pause and are promoted
-`pausing`         the cost of a pause, and whether it pays
+`promotion`       which paused trial goes on: the quota of its rung, its chance, and the phase
+`rungs`           asynchronous successive halving: the trials at each level, and their quota
 `ends`            the chances of paused trials, by how well their rung has told of ends
 `ranking`         the order of configurations, and how sure it is
 `collapsed`       the end of trials that have learnt nothing while others have

@@ -36,7 +36,7 @@ def collapse(
     """
     total, objective = spec.budget.per_trial.total, spec.objective
     is_late = total * BEFORE <= resource < total
-    if trial.rung is None or trial.goes_all_the_way or not is_late:
+    if trial.rung is None or trial.trains_in_full or not is_late:
         return None
     same = _same(spec, trial, resource)
     if len(same) < FEWEST:

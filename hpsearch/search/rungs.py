@@ -1,11 +1,12 @@
 """Asynchronous successive halving by expectation: trials continue, pause and are promoted.
 
-A rung is a resource level. Of all trials that ever reached one, a share goes on and the rest pauses
-there, with their checkpoints and without a slot. Whenever fewer have gone on than the share allows,
-the most promising trial at the full budget (`curve_model.forecast`) goes on, so that a slow starter
-goes on where configurations like it have ended well. A trial without a finite value never does.
+A rung is a resource level. Of all trials that ever reached one, a fraction goes on, and the rest
+pauses there, with their checkpoints and without a slot. Whenever fewer have gone on than the quota
+allows, the most promising trial at the full budget (`curve_model.forecast`) does, so that a slow
+starter goes on where configurations like it have ended well. A trial without a finite value never
+does.
 
-The share is 1/eta as long as the values at a rung correlate with those at the next one, by rank.
+The fraction is 1/eta as long as the values at a rung correlate with those at the next one, by rank.
 Where the correlation is poor more trials go on, and without any all of them. A rung at which half
 of the trials show the very same value, the majority guess of a model that has learnt nothing yet,
 decides nothing.
@@ -13,10 +14,10 @@ decides nothing.
 With several objectives trials are in order by all of them (`fronts`).
 
 A report past a level counts for it as long as it has not reached the next one. A trial that reports
-rarely may pass over a rung, and has no place there.
+rarely may pass over a rung, and does not count there.
 
 Source: Li et al., "A System for Massively Parallel Hyperparameter Tuning" (MLSys 2020), algorithm
-2, with a model in place of the rank and a quota in place of the share of arrivals. Thorndike's
+2, with a model in place of the rank and a quota in place of the fraction of arrivals. Thorndike's
 correction (case 2) for the range of the chosen: Thorndike, "Personnel Selection" (1949).
 """
 
@@ -87,16 +88,16 @@ def prior_correlation(share: float, earlier: Sequence[EarlierStudy]) -> float:
 
 
 class Rung:
-    """The standing of all trials that reached one resource level. Scores are minimised."""
+    """The scores of all trials that reached one resource level, to be minimised."""
 
     def __init__(self, level: float) -> None:
         self.level = level
         self.scores: dict[int, float] = {}  # by trial, the score that it reached the level with
         self.waiting: set[int] = set()  # the trials that pause here
         self.changes = 0  # the number of scores that have been entered
-        self._placed: list[tuple[float, int]] = []
+        self._in_order: list[tuple[float, int]] = []
         self._arrived: list[tuple[float, int]] = []
-        """The scores that are not among the placed ones yet; a study that is taken up has many."""
+        """The scores that are not in order yet; a study that is taken up has many."""
         self._numbers: list[int] = []  # the trials, ascending
         self._exempt: set[int] = set()
         self._stopped: set[int] = set()
@@ -109,7 +110,7 @@ class Rung:
         one."""
         before = self.scores.get(number)
         if before is not None:
-            del self._sorted[self._place((before, number))]
+            del self._sorted[self._index((before, number))]
         self._enter_number(number)
         self.scores[number] = score
         self.changes += 1
@@ -125,11 +126,11 @@ class Rung:
         return sorted(islice(found, count))
 
     def rank(self, number: int) -> int:
-        """The trial's place by score, from 0 for the best."""
-        return self._place((self.scores[number], number))
+        """The trial's rank by score, from 0 for the best."""
+        return self._index((self.scores[number], number))
 
     def exempt(self, number: int) -> None:
-        """Let a trial go on with any score; it takes no place of others."""
+        """Let a trial go on with any score; others go on beside it."""
         self._exempt.add(number)
 
     def stop(self, number: int) -> None:
@@ -156,7 +157,7 @@ class Rung:
     @property
     def is_tied(self) -> bool:
         """True if too many trials show the same finite value here to choose by it."""
-        finite = self._place((math.inf, 0))
+        finite = self._index((math.inf, 0))
         if finite < LEAST_SAME:
             return False
         # A value that half of the trials show is one of the two in the middle.
@@ -166,7 +167,7 @@ class Rung:
         return same >= max(LEAST_SAME, SAME * finite)
 
     def _count(self, score: float) -> int:
-        return self._place((score, math.inf)) - self._place((score, 0))
+        return self._index((score, math.inf)) - self._index((score, 0))
 
     def why_first(self, number: int) -> str:
         """The reason why a trial goes on before others, in words."""
@@ -180,14 +181,14 @@ class Rung:
     def _sorted(self) -> list[tuple[float, int]]:
         arrived = self._arrived
         if len(arrived) == 1:
-            bisect.insort(self._placed, arrived[0])
+            bisect.insort(self._in_order, arrived[0])
         elif arrived:
-            self._placed.extend(arrived)
-            self._placed.sort()
+            self._in_order.extend(arrived)
+            self._in_order.sort()
         self._arrived = []
-        return self._placed
+        return self._in_order
 
-    def _place(self, key: tuple[float, float]) -> int:
+    def _index(self, key: tuple[float, float]) -> int:
         return bisect.bisect_left(self._sorted, key)
 
 
@@ -318,15 +319,15 @@ class Rungs:
             rung.stop(number)
 
     def take_back(self, trial: Trial) -> None:
-        """Note that a trial has ended past its rung: its place there is free again."""
+        """Note that a trial has ended past its rung: another may go on from there."""
         if trial.rung is not None:
             self.rungs[trial.rung].waiting.add(trial.number)
             self.stop(trial.number)
 
     # ------------------------------------------------------------------------------------- choosing
 
-    def share(self, index: int) -> float:
-        """The share of trials at a rung that may go on: 1/eta, more where it predicts little."""
+    def fraction(self, index: int) -> float:
+        """The fraction of trials at a rung that may go on: 1/eta, more where it predicts little."""
         if self.rungs[index].is_tied:
             return 1.0
         trust = (self.correlation(index) - POOR) / (GOOD - POOR)
@@ -349,7 +350,7 @@ class Rungs:
         self, index: int, can_finish: Callable[[int], bool] | None
     ) -> tuple[int, Judgement] | None:
         rung = self.rungs[index]
-        if rung.gone_on >= self._places(index):
+        if rung.gone_on >= self._quota(index):
             return None
         numbers = rung.able
         if can_finish is not None:
@@ -361,8 +362,8 @@ class Rungs:
         why = f"{rung.why_first(first)}; {self._summary(index)}"
         return first, Judgement(Verdict.CONTINUE, why, others[:NEAREST])
 
-    def _places(self, index: int) -> int:
-        return math.floor(self.rungs[index].judged * self.share(index) + 1e-9)
+    def _quota(self, index: int) -> int:
+        return math.floor(self.rungs[index].judged * self.fraction(index) + 1e-9)
 
     def _summary(self, index: int) -> str:
         rung = self.rungs[index]
@@ -370,8 +371,8 @@ class Rungs:
         if rung.is_tied:
             return f"nothing has been learnt at {level}, which decides nothing"
         trust = self.correlation(index)
-        share = f"{self._places(index)} of {rung.judged}"
-        return f"{share} go on from {level}, rank correlation {trust:.2f} with the next level"
+        quota = f"{self._quota(index)} of {rung.judged}"
+        return f"{quota} go on from {level}, rank correlation {trust:.2f} with the next level"
 
 
 def _correlation_between(rung: Rung, following: Rung, numbers: Sequence[int]) -> float:

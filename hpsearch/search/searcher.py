@@ -1,14 +1,13 @@
 """The search of a study, which joins its parts.
 
 `proposals` and `questions` draw parameters, `worth` values reports, a forecast
-(`curve_model.forecast`) says what is expected of trials in full, and rungs (`rungs`) or a pruner of
-Optuna decide which trials continue. The search keeps no records: it reads the history, and rebuilds
-the standings at the rungs from it.
+(`curve_model.forecast`) says what is expected of trials in full, and rungs (`promotion`) or a
+pruner of Optuna decide which trials continue. The search keeps no records: it reads the history,
+and rebuilds the rungs from it.
 """
 
 import bisect
 import math
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,26 +21,19 @@ from hpsearch.domain.lifecycle import State
 from hpsearch.domain.phase import Phase
 from hpsearch.domain.records import ReportRecord, Trial
 from hpsearch.search.collapsed import collapse
-from hpsearch.search.curve_model.forecast import Outlook
-from hpsearch.search.ends import ChancesByEnds
-from hpsearch.search.fronts import FrontRung
 from hpsearch.search.of_plugins import OfPlugin
-from hpsearch.search.pausing import Pausing
-from hpsearch.search.proposals import LOSSES, Proposals, forecast_of
+from hpsearch.search.promotion import LEADERS, Promotion
+from hpsearch.search.proposals import Proposals, forecast_of
 from hpsearch.search.questions import Questions
 from hpsearch.search.ranking.in_order import RoughOrder
-from hpsearch.search.rungs import Judgement, Rung, Rungs, Verdict
+from hpsearch.search.rungs import Judgement, Rungs, Verdict
 from hpsearch.search.samplers.view import id_of, unheard, without_repeats
 from hpsearch.search.worth import Scoring, Worth
 from hpsearch.study_file import methods
-from hpsearch.study_file.levels import rung_levels, trial_budget
-from hpsearch.study_file.methods import ETA, PROMOTION
+from hpsearch.study_file.levels import trial_budget
+from hpsearch.study_file.methods import PROMOTION
 from hpsearch.study_file.models import StudySpec
 
-MAY_WIN = 0.07  # the least probability of turning out best with which a paused trial may still win
-MOST_COMPARED = 64  # the most paused trials that are compared; `RoughOrder` chooses them
-GOES_ON = "a pause would cost more than it saves, and it may still become the best"
-LEADERS = 16  # the number of leading trials whose expectation is kept up to date
 LARGE, FOLLOWED = 1_000, 64
 """In a study of more than LARGE trials, FOLLOWED leading ones are kept up to date, and those that
 may go on; of others the expectation is the one after their last report."""
@@ -78,31 +70,20 @@ class Searcher:
         self._due = {trial.number for trial in expected}  # trials whose expectation is to be found
         self._plugin = OfPlugin("pruner", spec.search.pruner, history)
         self._pruner: BasePruner = NopPruner()
+        self.promotion: Promotion | None = None
+        """Decides which paused trials go on; None where a pruner of Optuna decides, or none."""
         self._rungs: Rungs | None = None
-        wanted = spec.search.pruner.arguments.get("pause", "auto")
-        self._pausing = Pausing(history, None if wanted == "auto" else wanted)
-        self._by_ends: ChancesByEnds | None = None
         if spec.search.pruner.kind == PROMOTION:
-            self._rungs = self._recalled_rungs()
+            self.promotion = Promotion(spec, history, self._forecast, self._rough)
+            self._rungs = self.promotion.rungs
+            for trial in trials:
+                self._recall(self._rungs, trial)
         else:
             self._pruner = self._known_pruner()
-        if self._rungs is not None and not self._several:
-            losses = [name for name in LOSSES[0] if name != spec.objective.metric]
-            self._by_ends = ChancesByEnds(self._rungs, history, self._total, losses)
         self.proposals = Proposals(spec, history, storage, self._forecast)
         """Draws the parameters of new trials."""
         self.questions = Questions(history, storage, self.proposals)
         """Draws what a running trial asks for."""
-
-    def _recalled_rungs(self) -> Rungs:
-        eta = self._spec.search.pruner.arguments.get("eta", ETA)
-        levels = rung_levels(self._spec)
-        order = None if self._several else self._most_promising_first
-        kind = FrontRung if self._several else Rung
-        rungs = Rungs(levels, self._total, eta, order, kind, self._history.study.warm_start)
-        for trial in self._history.trials:
-            self._recall(rungs, trial)
-        return rungs
 
     def _known_pruner(self) -> BasePruner:
         levels, scale = self._report_levels, self._history.study.step_scale
@@ -123,15 +104,15 @@ class Searcher:
         have paused. The highest rung that the trial has reached is written into it.
         """
         worth = self._scoring.worth_of(report, trial)
-        if self._rungs is None:
+        if self.promotion is None:
             judgement = self._judge_by_pruner(trial, report)
         else:
-            judgement = self._judge_by_rungs(self._rungs, trial, report, worth.score, phase)
+            judgement = self._judge_by_rungs(self.promotion, trial, report, worth.score, phase)
         return Assessment(worth, judgement, self.until(trial), self.stretch(trial))
 
     def until(self, trial: Trial) -> float:
         """The resource up to which a trial may train before it must wait for a judgement."""
-        if trial.goes_all_the_way:
+        if trial.trains_in_full:
             return self._total
         if self._rungs is not None:
             ahead = self._rungs.level_after(trial.rung, trial.resource)
@@ -167,7 +148,7 @@ class Searcher:
     @unheard()
     def _judge_by_pruner(self, trial: Trial, report: ReportRecord) -> Judgement:
         resource, pruner = report.resource, self._pruner
-        if isinstance(pruner, NopPruner) or trial.goes_all_the_way or resource >= self._total:
+        if isinstance(pruner, NopPruner) or trial.trains_in_full or resource >= self._total:
             return Judgement(Verdict.CONTINUE, "not to be judged")
         kind = self._spec.search.pruner.kind
         trial_id = id_of(trial, self._storage, self._history)
@@ -189,14 +170,14 @@ class Searcher:
         return optuna.Study(name, storage, pruner=self._pruner)
 
     def _judge_by_rungs(
-        self, rungs: Rungs, trial: Trial, report: ReportRecord, score: float, phase: Phase
+        self, promotion: Promotion, trial: Trial, report: ReportRecord, score: float, phase: Phase
     ) -> Judgement:
+        rungs = promotion.rungs
         index = _entered(rungs, trial, report.resource)
         point = self._scoring.point(report) if self._several else score
         judgement = self._judge_at_rung(rungs, trial, index, point)
         if judgement.verdict is Verdict.PAUSE:
-            is_near_end = phase in (Phase.FINISHING, Phase.CONFIRMING)
-            judgement = self._instead_of_pause(rungs, trial, judgement, is_near_end=is_near_end)
+            judgement = promotion.after_report(trial, judgement, phase)
         if index is not None:
             trial.rung = index if trial.rung is None else max(trial.rung, index)
         if self._several:
@@ -217,7 +198,7 @@ class Searcher:
                 rungs.finish(number, score)
             return Judgement(Verdict.CONTINUE, "between rungs")
         rung = rungs.rungs[index]
-        if trial.goes_all_the_way:
+        if trial.trains_in_full:
             rung.record(number, score)
             rung.exempt(number)
             return Judgement(Verdict.CONTINUE, "goes all the way")
@@ -226,84 +207,7 @@ class Searcher:
             return Judgement(Verdict.CONTINUE, "passed this rung before")
         return rungs.arrive(index, number, score)
 
-    def _instead_of_pause(
-        self, rungs: Rungs, trial: Trial, judgement: Judgement, *, is_near_end: bool
-    ) -> Judgement:
-        """The judgement of a trial that does not go on at its rung: a pause, if that pays."""
-        index = rungs.waits_at(trial.number)
-        ahead = rungs.level_after(index, trial.resource)
-        until = self._total if ahead is None else ahead
-        if self._pausing.pays(trial, trial.resource, until):
-            return self._judged_at_the_end(rungs, trial, judgement) if is_near_end else judgement
-        rung = rungs.rungs[index]
-        if trial.number in rung.able and self._may_win(rungs, trial, rung):
-            rungs.promote(trial.number)
-            return Judgement(Verdict.CONTINUE, GOES_ON)
-        rungs.stop(trial.number)
-        return Judgement(Verdict.STOP, judgement.why, judgement.against)
-
-    def _may_win(self, rungs: Rungs, trial: Trial, rung: Rung) -> bool:
-        """True if a trial that is not among the best at its rung is not hopeless, either."""
-        chances = self.chances([trial])
-        if chances:
-            return chances[trial.number] >= MAY_WIN
-        return rung.judged < rungs.eta
-
-    def _judged_at_the_end(self, rungs: Rungs, trial: Trial, judgement: Judgement) -> Judgement:
-        found = self.likeliest_to_win()
-        if found is None or found[0] is not trial:
-            return judgement
-        rungs.promote(trial.number)
-        return found[1]
-
-    # ----------------------------------------------------------------------------------- promotions
-
-    def promotion(
-        self, can_finish: Callable[[Trial], bool] = lambda trial: True
-    ) -> tuple[Trial, Judgement] | None:
-        """The paused trial that its rung lets go on, of those that can be trained in full."""
-        trials = self._history.trials
-        rungs = self._rungs
-        found = None if rungs is None else rungs.promotion(lambda n: can_finish(trials[n]))
-        if found is None:
-            return None
-        number, judgement = found
-        return trials[number], judgement
-
-    def likeliest_to_win(
-        self, can_finish: Callable[[Trial], bool] = lambda trial: True
-    ) -> tuple[Trial, Judgement] | None:
-        """The likeliest winner of the paused trials that can be trained in full, if it is likely
-        enough."""
-        if self._rungs is None:
-            return None
-        trials = self._history.trials
-        waiting = [trials[number] for number in self._rungs.waiting()]
-        able = [trial for trial in waiting if can_finish(trial)]
-        if not able:
-            return None
-        chances = self.chances(able)
-        if not chances:
-            return self._ahead(self._rungs, able)
-        number = max(chances, key=lambda n: chances[n])
-        if chances[number] < MAY_WIN:
-            return None
-        why = f"could still become the best: probability {chances[number]:.2f}"
-        return trials[number], Judgement(Verdict.CONTINUE, why)
-
-    def chances(self, waiting: Sequence[Trial]) -> dict[int, float]:
-        """By number, the probability that a trial which waits at a rung turns out the best: to beat
-        the leader by the forecast, or all that have ended by how well its rung has predicted ends,
-        whichever is greater. Of the first few; nothing where nothing is expected of any."""
-        outlook = self._outlook() if waiting else None
-        if outlook is None:
-            return {}
-        waiting_numbers = [trial.number for trial in waiting]
-        numbers = self._rough.first(MOST_COMPARED, waiting_numbers)
-        leader = outlook.leader(self._leaders(outlook))
-        chances = outlook.chances(numbers, leader)
-        found = dict(zip(numbers, chances.tolist(), strict=True))
-        return found if self._by_ends is None else self._by_ends.raised(found)
+    # --------------------------------------------------------------------------------------- pauses
 
     def resumed(self, trial: Trial) -> None:
         """Note that a paused trial runs again: it waits at no rung."""
@@ -315,23 +219,6 @@ class Searcher:
         if self._rungs is not None:
             self._rungs.stop(trial.number)
 
-    def _ahead(self, rungs: Rungs, waiting: list[Trial]) -> tuple[Trial, Judgement] | None:
-        """The waiting trial that is ahead at a rung, if none has been trained in full: for trials
-        that no forecast compares. Of several objectives, first one that nothing beats at its
-        rung."""
-        numbers = [trial.number for trial in waiting]
-        trials = self._history.trials
-        unbeaten = rungs.unbeaten(numbers) if self._several else None
-        if unbeaten is not None:
-            number, level = unbeaten
-            why = f"no trial beats it in all objectives at {level:g}"
-            return trials[number], Judgement(Verdict.CONTINUE, why)
-        if self._history.states[State.COMPLETE]:
-            return None
-        number, level = rungs.ahead(numbers)
-        why = f"it is ahead of all that wait at {level:g}, and none is complete"
-        return trials[number], Judgement(Verdict.CONTINUE, why)
-
     # --------------------------------------------------------------------------------- expectations
 
     def expectations(self) -> list[tuple[Trial, float, float, float, float]]:
@@ -339,13 +226,13 @@ class Searcher:
         last call, also by their expectation: the value of the objective, its standard deviation and
         its 90% interval. Of a complete trial its result is expected, and the interval holds it.
         Once they are recorded, `expectations_recorded` is to be called."""
-        outlook = self._outlook(fit=False)
+        outlook = None if self._forecast is None else self._forecast.outlook(fit=False)
         self._read_at, changed = self._history.changed_since(self._read_at)
         self._due.update(changed)
         if outlook is None:
             return []
         known, rough = outlook.known, self._rough
-        due = self._due.union(self._leaders(outlook))
+        due = self._due.union(rough.leaders(LEADERS, known))
         if self._is_large:
             due.update(rough.leaders(FOLLOWED, known), self._history.open)
         self._due = set()
@@ -367,26 +254,6 @@ class Searcher:
     def _is_large(self) -> bool:
         return len(self._history.trials) > LARGE
 
-    def _outlook(self, *, fit: bool = True) -> Outlook | None:
-        return None if self._forecast is None else self._forecast.outlook(fit=fit)
-
-    def _leaders(self, outlook: Outlook) -> list[int]:
-        return self._rough.leaders(LEADERS, outlook.known)
-
-    def _most_promising_first(self, numbers: Sequence[int]) -> list[int] | None:
-        outlook = self._outlook()
-        if outlook is None or not all(number in outlook.known for number in numbers):
-            return None
-        some = self._rough.first(MOST_COMPARED, numbers)
-        means, _ = outlook.in_full(some)
-        mean_of = dict(zip(some, means.tolist(), strict=True))
-
-        def place(number: int) -> tuple[bool, float, int]:
-            is_outside = self._history.trials[number].violation > 0
-            return is_outside, mean_of[number], number
-
-        return sorted(some, key=place)
-
     def _recall(self, rungs: Rungs, trial: Trial) -> None:
         if trial.role is Role.CONFIRM:
             return
@@ -404,7 +271,7 @@ class Searcher:
             if index is not None:
                 rung = rungs.rungs[index]
                 rung.record(number, score)
-                if trial.goes_all_the_way:
+                if trial.trains_in_full:
                     rung.exempt(number)
             elif resource >= self._total:
                 rungs.finish(number, score)

@@ -131,7 +131,7 @@ def sharing(status: StudyStatus) -> str | None:
         return None
     lines = []
     for device, found in status.sharing.items():
-        sought = "" if found["is_settled"] else " so far"
+        sought = "" if found["is_final"] else " so far"
         lines.append(f"{count(found['trials'], 'trial')} on each {device}{sought}")
     rates = [each.samples for each in status.running if each.samples is not None]
     if rates:

@@ -294,7 +294,7 @@ def test_a_driver_whose_file_is_gone_makes_no_other_and_can_be_resumed_once_it_i
     assert not file.exists()
     with closing(Store.open(f"{sqlite_url}.moved", create=False)) as found:
         at = found.revision(driver.study.history.study.id)
-        assert at == driver.journal._revision, "every commit is in it"
+        assert at == driver.journal.revision, "every commit is in it"
 
 
 def test_a_reader_sees_the_file_that_was_put_in_its_place(sqlite_url: str, tmp_path: Path) -> None:

@@ -137,7 +137,7 @@ def test_a_study_without_room_waits_for_it_and_says_so(executor, config, caplog)
 def test_a_study_that_has_no_worker_yet_is_served_before_one_that_has(
     nodes, executor, config, monkeypatch
 ):
-    monkeypatch.setattr("hpsearch.running.executors.ray.SETTLE_S", PATIENCE_S)
+    monkeypatch.setattr("hpsearch.running.executors.ray.STEADY_S", PATIENCE_S)
     other = RayExecutor(config, Resources(workers="auto", gpu=0.0))
     try:
         nodes.add_node(num_cpus=1)
@@ -192,7 +192,7 @@ def test_workers_keep_away_from_a_node_that_is_set_aside_and_come_back(nodes, ex
     executor.launch(ev.Launch(9, 1, "w0", {}, 1, 4.0))
     bad = nodes.add_node(num_cpus=1, env_vars={"BAD_NODE": "1"})
     (up,) = [e for e in wait_for(executor, of(ev.SlotUp)) if isinstance(e, ev.SlotUp)]
-    assert up.place == bad.node_id
+    assert up.node_id == bad.node_id
     executor.launch(ev.Launch(0, 1, up.slot, {}, 1, 4.0))
     failed = wait_for(executor, of(ev.SlotUp))  # a new worker, after the fault
     assert "this node has no data" in next(e.text for e in failed if isinstance(e, ev.Failed))
@@ -200,10 +200,10 @@ def test_workers_keep_away_from_a_node_that_is_set_aside_and_come_back(nodes, ex
     wait_for(executor, of(ev.SlotDown))
     good = nodes.add_node(num_cpus=1)
     came = [e for e in wait_for(executor, of(ev.SlotUp)) if isinstance(e, ev.SlotUp)]
-    assert came[0].place == good.node_id, "it has room as well, and is not set aside"
+    assert came[0].node_id == good.node_id, "it has room as well, and is not set aside"
     executor.launch(ev.Launch(1, 1, came[0].slot, {}, 1, 4.0))
     back = [e for e in wait_for(executor, of(ev.SlotUp)) if isinstance(e, ev.SlotUp)]
-    assert [event.place for event in back] == [bad.node_id], "its time is over"
+    assert [event.node_id for event in back] == [bad.node_id], "its time is over"
 
 
 @pytest.mark.thorough
@@ -293,12 +293,12 @@ def test_slots_share_a_gpu_as_many_as_the_driver_says(nodes: Cluster, config: Wo
         executor = RayExecutor(config, resources)
         (up,) = [e for e in wait_for(executor, of(ev.SlotUp)) if isinstance(e, ev.SlotUp)]
         assert (up.gpus, up.most) == (1.0, 4), "each takes half a core of two"
-        executor.launch(ev.Launch(0, 1, up.slot, {}, 1, 4.0, share=1.0))
+        executor.launch(ev.Launch(0, 1, up.slot, {}, 1, 4.0, memory_fraction=1.0))
         executor.fill(ev.Fill(up.device, 3))
         more = [e for e in wait_for(executor, of(ev.SlotUp, 2)) if isinstance(e, ev.SlotUp)]
-        assert {each.card for each in more} == {up.card}
-        executor.launch(ev.Launch(1, 1, more[0].slot, {}, 1, 4.0, share=1 / 3))
-        executor.launch(ev.Launch(2, 1, more[1].slot, {}, 1, 4.0, share=1 / 3))
+        assert {each.gpu_id for each in more} == {up.gpu_id}
+        executor.launch(ev.Launch(1, 1, more[0].slot, {}, 1, 4.0, memory_fraction=1 / 3))
+        executor.launch(ev.Launch(2, 1, more[1].slot, {}, 1, 4.0, memory_fraction=1 / 3))
         executor.fill(ev.Fill(up.device, 2))
         gone = wait_for(executor, of(ev.SlotDown))
         (stopped,) = [event for event in gone if isinstance(event, ev.Stopped)]

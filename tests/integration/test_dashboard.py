@@ -19,7 +19,7 @@ from hpsearch.cli.main import main
 from hpsearch.domain.history import Changes
 from hpsearch.domain.lifecycle import State
 from hpsearch.domain.records import StudyRecord, StudyState, Trial
-from hpsearch.running.study_run.requests import place
+from hpsearch.running.study_run.requests import send
 from hpsearch.store.store import Store
 from support.files import pages
 from support.patience import PATIENCE_S
@@ -181,9 +181,9 @@ def test_readers_wait_for_no_change_that_waits_for_the_database(
 
     def place_told(*arguments: Any) -> Any:
         placing.set()
-        return place(*arguments)
+        return send(*arguments)
 
-    monkeypatch.setattr("hpsearch.views.pages.changes.place", place_told)
+    monkeypatch.setattr("hpsearch.views.pages.changes.send", place_told)
     site = site_behind_gate(interrupted, allow_changes=True, patience_s=NEVER_S)
     with serving(site) as port, ThreadPoolExecutor() as pool:
         form = form_of(port)

@@ -102,7 +102,7 @@ def test_code_that_needs_the_gpu_goes_on_where_it_can(
     assert of(ev.SlotDown)(events)
     assert not of(ev.Failed)(events), "no trial fails for its node"
     other = next(each for each in events if isinstance(each, ev.SlotUp))
-    assert other.place != up.place
+    assert other.node_id != up.node_id
     assert caplog.text.count("is not used: torch") == 1
     executor.launch(ev.Launch(1, 2, other.slot, {"wants_torch_on": "ab"}, 7, 1.0))
     with pytest.raises(Unreachable, match="no node has a GPU that can be used"):

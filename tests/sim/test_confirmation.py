@@ -236,8 +236,8 @@ def fresh(race: Confirmation) -> Confirmation:
 
 def waits_for_race(simulation: Simulation) -> bool:
     """True if the search waits for the race, or did so when the study ended."""
-    race = simulation.history.study.race
-    return race is not None and race.begun
+    known = simulation.history.study.confirmation
+    return known is not None and known.search_waits
 
 
 @pytest.mark.thorough
@@ -354,7 +354,7 @@ def test_samplers_that_count_good_trials_do_not_count_repeats():
             trial.repeats, trial.distributions = 0, history.trials[0].distributions
             history.add_trial(trial)
         study = brain(spec, history)
-        view = study._searcher.proposals.view_for(history.trials[-1])
+        view = study._context.searcher.proposals.view_for(history.trials[-1])
         drawn.append([trial.number for trial in view.get_trials()])
     assert drawn[0] == drawn[1]
 

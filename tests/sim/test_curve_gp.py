@@ -74,7 +74,7 @@ def test_a_paused_trial_is_evidence_at_its_resource():
     paused = Trial(0, State.PAUSED, {"x": 0.1, "y": 0.2, "z": 0.3}, value=0.5, resource=3.0)
     paused.reports = {r: ReportRecord(0, r, 1 / r, {"loss": 1 / r}) for r in (1.0, 2.0, 3.0)}
     history.add_trial(paused)
-    search = brain(spec, history)._searcher
+    search = brain(spec, history)._context.searcher
     assert search._forecast is not None
     (curve,) = search._forecast.reader.curves()
     assert curve.shares[-1] == pytest.approx(3 / 27, abs=1e-6)
@@ -91,7 +91,7 @@ def test_a_thousand_trials_are_read_once(monkeypatch):
             r: ReportRecord(number, r, params["x"] + 1 / r, {}) for r in (1.0, 3.0, 9.0, 27.0)
         }
         history.add_trial(trial)
-    search = brain(spec, history)._searcher
+    search = brain(spec, history)._context.searcher
     read, rows = [], []
     curve, condition = CurveReader.read, CurveModel.condition
 

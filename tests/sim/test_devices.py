@@ -108,7 +108,7 @@ def test_the_time_left_goes_by_the_slots_that_are_there():
     study, now = simulation.study, simulation.executor.now
     on_both = study.seconds_left(now)
     for name in [name for name, slot in study.slots.items() if slot.device == FAST]:
-        del study._attempts.slots[name]
+        del study._context.attempts.slots[name]
     on_slow = study.seconds_left(now)
     assert on_both is not None
     assert on_slow is not None

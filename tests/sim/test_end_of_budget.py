@@ -64,7 +64,7 @@ def test_no_trial_starts_that_cannot_get_to_the_highest_rung_before_the_wall_clo
 def test_what_can_still_win_goes_on_before_a_new_trial_that_cannot(monkeypatch):
     spec = spec_with(budget={"wall_clock": "15m", **EPOCHS})
     simulation = Simulation(spec, workers=8, curves=Bowl())
-    searcher: Searcher = simulation.study._searcher
+    searcher: Searcher = simulation.study._context.searcher
     propose = searcher.proposals.propose
 
     def proposes(trial: Trial, given: dict[str, Any] | None = None) -> None:
@@ -74,7 +74,8 @@ def test_what_can_still_win_goes_on_before_a_new_trial_that_cannot(monkeypatch):
             return searcher.stretch(paused) * 10 <= 0.9 * left
 
         if left < 80:  # a new one takes 90 s
-            assert searcher.likeliest_to_win(can_go_on) is None
+            assert searcher.promotion is not None
+            assert searcher.promotion.likeliest_to_win(can_go_on) is None
         propose(trial, given)
 
     monkeypatch.setattr(searcher.proposals, "propose", proposes)

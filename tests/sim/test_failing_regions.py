@@ -36,7 +36,7 @@ def test_where_half_of_the_space_diverges_fewer_and_fewer_trials_do(sampler):
 def test_to_a_sampler_a_failed_trial_is_the_worst_there_is_and_to_everybody_else_it_has_failed():
     spec = spec_with(budget=budget_of(12), search=search_by("tpe"))
     simulation = Simulation(spec, curves=HALF).run()
-    view = simulation.study._searcher.proposals.view_for(simulation.history.trials[-1])
+    view = simulation.study._context.searcher.proposals.view_for(simulation.history.trials[-1])
     failed = [
         t for t in view.get_trials() if simulation.history.trials[t.number].state is State.FAILED
     ]
@@ -47,7 +47,7 @@ def test_to_a_sampler_a_failed_trial_is_the_worst_there_is_and_to_everybody_else
     }
     assert {t.constraints[FAILURE.partition(":")[2]] for t in failed} == {1.0}
     assert {t.constraints[FAILURE.partition(":")[2]] for t in others} == {-1.0}
-    study = simulation.study._searcher.searched()
+    study = simulation.study._context.searcher.searched()
     assert TrialState.FAIL in {trial.state for trial in study.trials}
     assert not any(trial.constraints for trial in study.trials)
 

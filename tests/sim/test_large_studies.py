@@ -116,7 +116,7 @@ def test_tpe_sees_the_best_and_the_latest_trials_of_a_large_study():
     spec = study("tpe", {"kind": "none"})
     simulation, _ = simulation_of(spec, SMALL)
     trials = simulation.history.trials
-    view = simulation.study._searcher.proposals.view_for(trials[-1])
+    view = simulation.study._context.searcher.proposals.view_for(trials[-1])
     shown = {trial.number for trial in view.get_trials(deepcopy=False)}
     assert MOST_SHOWN - 2 * BEST_SHOWN < len(shown) <= MOST_SHOWN
     complete = [each for each in trials if each.state is State.COMPLETE and not each.violation]

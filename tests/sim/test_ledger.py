@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from benchmarks.simulation.running import SimulatedExecutor
-from hpsearch.brain.ledger import gpu_share
+from hpsearch.brain.ledger import charged_gpus
 from hpsearch.domain import events as ev
 from hpsearch.domain.history import History
 from hpsearch.domain.lifecycle import State
@@ -115,7 +115,7 @@ class Checked:
 
     def __init__(self, simulation: Simulation, begun: Counter[str]) -> None:
         self._trials = simulation.history.trials
-        self._share = gpu_share(simulation.executor._gpus)
+        self._share = charged_gpus(simulation.executor._gpus)
         self._launch = simulation.executor.launch
         self._begun = begun
         """Where attempts have begun: at a new checkpoint, at an old one, or with none."""

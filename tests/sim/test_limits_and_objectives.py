@@ -160,8 +160,8 @@ def test_fronts_that_are_read_from_the_records_are_those_that_were_kept(constrai
     simulation = several_with_rungs(20, constraints=constraints)
     while not simulation.study.finished:
         simulation.tick()
-        kept = simulation.study._searcher._rungs
-        read = brain(simulation.study.spec, simulation.history)._searcher._rungs
+        kept = simulation.study._context.searcher._rungs
+        read = brain(simulation.study.spec, simulation.history)._context.searcher._rungs
         assert kept is not None
         assert read is not None
         for one, other in zip(kept.rungs, read.rungs, strict=True):

@@ -173,11 +173,11 @@ def test_a_study_that_is_taken_up_again_proposes_what_it_would_have(prior, count
         partial.study = again.study
         for trial in history.trials[:number]:
             partial.add_trial(trial)
-        brain(spec, partial)._searcher.proposals.propose(
+        brain(spec, partial)._context.searcher.proposals.propose(
             partial.add_trial(Trial(number, State.QUEUED, {}))
         )
     trial = again.add_trial(Trial(count, State.QUEUED, {}))
-    brain(spec, again)._searcher.proposals.propose(trial)
+    brain(spec, again)._context.searcher.proposals.propose(trial)
     assert trial.params == history.trials[count].params
 
 

@@ -43,7 +43,7 @@ def with_slow_starters(waiting: list[float]) -> Searcher:
         _trained(history, x, levels, State.COMPLETE)
     for x in waiting:
         _trained(history, x, levels[:2], State.PAUSED).rung = 0
-    searcher = brain(spec, history)._searcher
+    searcher = brain(spec, history)._context.searcher
     rungs = _rungs_of(searcher)
     for number in range(len(complete)):
         for rung in rungs.rungs:
@@ -71,7 +71,8 @@ WAITING = [0.1, 0.3, 0.45, 0.6, 0.75, 0.9]
 
 def test_a_slow_starter_goes_on_where_configurations_like_it_have_ended_well():
     searcher = with_slow_starters(WAITING)
-    promoted = searcher.promotion()
+    assert searcher.promotion is not None
+    promoted = searcher.promotion.in_quota()
     assert promoted is not None
     trial, judgement = promoted
     assert trial.params["x"] == 0.9
@@ -82,7 +83,8 @@ def test_by_rank_the_same_slow_starter_would_be_the_last_to_go_on():
     searcher = with_slow_starters(WAITING)
     rungs = _rungs_of(searcher)
     rungs._order = None
-    promoted = searcher.promotion()
+    assert searcher.promotion is not None
+    promoted = searcher.promotion.in_quota()
     assert promoted is not None
     assert promoted[0].params["x"] == 0.1
     by_rank = sorted(rungs.rungs[0].waiting, key=rungs.rungs[0].rank)
@@ -121,7 +123,9 @@ def test_at_the_end_no_slot_is_free_while_a_paused_trial_may_win(seed):
         started = {launched for launched in study.running if len(trials[launched].attempts) > 1}
         side_by_side += len(started) == 2
         if len(study.running) < 2:
-            assert study._searcher.likeliest_to_win() is None
+            promotion = study._context.searcher.promotion
+            assert promotion is not None
+            assert promotion.likeliest_to_win() is None
     assert side_by_side, "two that were paused ran at the same time"
 
 
@@ -129,7 +133,7 @@ def test_who_waits_and_who_goes_on_is_recorded_with_its_level_and_its_reason():
     simulation = Simulation(study_of(20))
     history = simulation.run().history
     written = [each for changes in simulation.written for each in changes.decisions]
-    rungs = [rung.level for rung in _rungs_of(simulation.study._searcher).rungs]
+    rungs = [rung.level for rung in _rungs_of(simulation.study._context.searcher).rungs]
     paused = [each for each in written if each.kind is DecisionKind.PAUSE]
     promoted = [each for each in written if each.kind is DecisionKind.PROMOTE]
     assert paused

@@ -41,7 +41,7 @@ CURVES += [full_at(most) for most in (1, 2, 3, 5, 11, 16)]
 
 def found(simulation: Simulation) -> dict[str, object]:
     known = simulation.history.study.system_attrs.get(SHARING, {})
-    return dict(known.get("GPU", {"trials": 1, "is_settled": False}))
+    return dict(known.get("GPU", {"trials": 1, "is_final": False}))
 
 
 def trials_at_once(simulation: Simulation) -> int:
@@ -89,7 +89,7 @@ def settled(curve: Curve, reports: int, rng: random.Random, noise: float = 0.05)
     and each speed has noise."""
     sharing, trial = Sharing(MOST), 0
     running: list[tuple[int, float, int]] = []  # trial, its own speed, reports that are left
-    while not sharing.known["is_settled"]:
+    while not sharing.known["is_final"]:
         slots = sharing.trials
         together = curve(slots)
         if together is None:
@@ -108,7 +108,7 @@ def settled(curve: Curve, reports: int, rng: random.Random, noise: float = 0.05)
 def test_slots_double_while_that_pays_and_then_numbers_between_are_tried() -> None:
     simulation = on_shared_cards(worse_past(3))
     steps: list[int] = []
-    while not found(simulation)["is_settled"]:
+    while not found(simulation)["is_final"]:
         simulation.tick()
         slots = len(simulation.study.slots)
         if slots not in steps[-1:]:
@@ -158,8 +158,8 @@ def test_a_card_is_charged_for_its_time_whatever_happens(seed: int) -> None:
     study, ledger = simulation.study, simulation.study.spending.ledger
     full, any_busy, before = Counter[str](), Counter[str](), 0.0
     while not study.finished:
-        slots = Counter(slot.card for slot in study.slots.values())
-        busy = Counter(each.slot.card for each in study.running.values())
+        slots = Counter(slot.gpu_id for slot in study.slots.values())
+        busy = Counter(each.slot.gpu_id for each in study.running.values())
         simulation.tick()
         passed, before = simulation.executor.now - before, simulation.executor.now
         for card in busy:
@@ -199,7 +199,7 @@ def test_the_budget_is_kept_while_slots_come_and_go() -> None:
 
 def test_a_later_driver_begins_with_the_number_that_was_found() -> None:
     simulation = on_shared_cards(worse_past(3))
-    while not found(simulation)["is_settled"]:
+    while not found(simulation)["is_final"]:
         simulation.tick()
     simulation.study.abandon(simulation.executor.now)
     again = on_shared_cards(worse_past(3), history=simulation.history)

@@ -146,7 +146,7 @@ def test_a_proposal_is_the_same_in_a_new_process(store):
     for _ in range(2):
         study = brain(spec, store.load("new"))
         trial = study.history.add_trial(Trial(len(study.history.trials), State.QUEUED, {}))
-        study._searcher.proposals.propose(trial)
+        study._context.searcher.proposals.propose(trial)
         drawn.append(trial.params)
     assert drawn[0] == drawn[1]
 

@@ -60,14 +60,17 @@ def load(task: Mapping[str, Any], base: Path | None = None, adapt: Adapt | None 
 
 
 def inspect(
-    task: Mapping[str, Any], base: Path | None = None, remark: Callable[[str], None] | None = None
+    task: Mapping[str, Any],
+    base: Path | None = None,
+    remark: Callable[[str, str], None] | None = None,
 ) -> list[Problem]:
     """The mistakes in a `task` part, in its data and its function, as far as they show before
     training.
 
     Args:
         base: As for `load`.
-        remark: Takes sentences on data that can be used and may not be what its owner believes.
+        remark: Takes a key of the part, such as ``task.test``, and a sentence on its data, which
+            can be used and may not be what its owner believes.
     """
     if task.get("kind") == ASK.kind:
         return ASK.problems_with(task)

@@ -153,7 +153,7 @@ def _inspect(remarks: list[str], task: Mapping[str, Any], base: Path | None) -> 
     imported by the first trial's process, so that it does nothing in this one."""
     kind, folder = task.get("kind"), base or Path.cwd()
     if kind in BUILT_IN:
-        return loading.inspect(task, base, remarks.append)
+        return loading.inspect(task, base, lambda where, what: remarks.append(f"{where}: {what}"))
     if kind == COMMAND.kind:
         remarks += _python_of(task, folder)
     elif isinstance(kind, str) and ":" in kind:

@@ -44,8 +44,8 @@ from hpsearch.study_file.trackers import NamedTracker
 from hpsearch.views.live import LiveView, StudyPanel
 from trials.descriptions.description import ASK
 
-OF_OTHER_PARTS = ("task.validation:", "task.test:")
-"""The remarks on data that a run repeats, as its values may mean nothing; `hpsearch check` prints
+OF_OTHER_PARTS = ("task.validation", "task.test")
+"""The keys whose data a run remarks on, as its values may mean nothing; `hpsearch check` remarks on
 all."""
 
 
@@ -55,12 +55,16 @@ def run_study(study: Path, options: RunOptions, *, resume: bool = False) -> None
     worker_count(options.workers)
     refuse_in_memory(parse_url(options.storage))
     prepared("", options.watches)
-    remarks: list[str] = []
-    spec = load(study, inspect=partial(loading.inspect, remark=remarks.append))
+    remarks: list[tuple[str, str]] = []
+
+    def remark(where: str, what: str) -> None:
+        remarks.append((where, what))
+
+    spec = load(study, inspect=partial(loading.inspect, remark=remark))
     refuse_contradictions(spec, study.name)
-    for line in remarks:
-        if line.startswith(OF_OTHER_PARTS):
-            note(f"{study.name}: {line}")
+    for where, what in remarks:
+        if where in OF_OTHER_PARTS:
+            note(f"{study.name}: {where}: {what}")
     submitted_by(launched_by(str(spec.base.absolute()), spec.study, options.storage))
     is_stored = False
     if resume:
@@ -85,8 +89,8 @@ def run_study(study: Path, options: RunOptions, *, resume: bool = False) -> None
         earlier = earlier_studies(store, spec)
         resources = _resources(options, spec)
         study_run = on_ray.StudyRun(spec, home, resources, options.address, known_good, spec.track)
-        take_up = partial(create_study, store, spec, home.folder, home.mark.uid, earlier)
-        _drive(store, study_run, take_up, options, len(known_good))
+        open_history = partial(create_study, store, spec, home.folder, home.mark.uid, earlier)
+        _drive(store, study_run, open_history, options, len(known_good))
 
 
 def _exists(store: Store, spec: StudySpec, file: Path) -> StudyExists:
@@ -210,7 +214,7 @@ def _resources(options: RunOptions, spec: StudySpec) -> Resources:
 def _drive(
     store: Store,
     study_run: on_ray.StudyRun,
-    take_up: Callable[[], History],
+    open_history: Callable[[], History],
     options: RunOptions,
     *beside: int,
 ) -> None:
@@ -233,7 +237,7 @@ def _drive(
                 watches.begins(driver)
 
             watch = watched_by(watches.watch, view.watch)
-            study = on_ray.drive(store, study_run, take_up, watch, begins)
+            study = on_ray.drive(store, study_run, open_history, watch, begins)
         watches.ended(study)
     if study.state is StudyState.INTERRUPTED:
         raise interruption_of(study, resume)

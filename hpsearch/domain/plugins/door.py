@@ -66,8 +66,7 @@ def named(text: str) -> Any:
 
 
 def imported(what: str, texts: Mapping[str, str]) -> dict[str, Any]:
-    """What offers name as ``module:name``, by the names of the offers. One that cannot be imported
-    is told of and left out."""
+    """What offers name as ``module:name``, by their names, but for what cannot be imported."""
     found: dict[str, Any] = {}
     for name, text in texts.items():
         try:

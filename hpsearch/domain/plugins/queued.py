@@ -20,13 +20,11 @@ class QueuedJob:
     is_ours: bool = False  # this process runs in it
 
     def as_plain(self) -> dict[str, Any]:
-        """The job as a document."""
         return {name: value for name, value in asdict(self).items() if name != "is_ours"}
 
 
 def refuse_queued(jobs: Sequence[QueuedJob]) -> None:
-    """Refuse a driver for a study that has one in a queue, by its jobs, drivers before nodes, if
-    this is not that one. Raises StudyHeld."""
+    """Raise StudyHeld for a study that has another driver, the first of its jobs, in a queue."""
     for job in jobs[:1]:
         if job.driver is None and not job.is_ours:
             hint = (

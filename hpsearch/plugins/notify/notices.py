@@ -27,8 +27,8 @@ from queue import SimpleQueue
 from typing import Any
 from urllib.parse import unquote, urlsplit, urlunsplit
 
-from hpsearch.brain.requests import was_asked_to_stop
 from hpsearch.brain.study import Study
+from hpsearch.domain.facts import Interruption
 from hpsearch.domain.history import Changes
 from hpsearch.domain.numbers import in_unit
 from hpsearch.domain.records import Outcome, StudyRecord, StudyState, Trial
@@ -106,12 +106,12 @@ class Notices(Watch):
         if self._lost:
             self._send_lost()
         reason = record.reason or "it was asked to stop"
-        is_wanted = was_asked_to_stop(record.reason)
         if record.state is StudyState.FAILED:
             self._send(Event.TROUBLE, f"gave up: {reason}", record.state)
         elif record.state is StudyState.INTERRUPTED:
-            event = Event.END if is_wanted else Event.TROUBLE
-            why = "" if reason == record.state.value else f": {reason}"
+            is_full = record.interruption is Interruption.DISK_FULL
+            event = Event.TROUBLE if is_full else Event.END
+            why = "" if record.interruption is Interruption.BY_HAND else f": {reason}"
             self._send(event, f"was interrupted{why}", record.state)
         else:
             self._send(Event.END, f"has ended: {reason}{self._best_text()}", record.state)

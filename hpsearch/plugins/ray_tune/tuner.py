@@ -294,12 +294,15 @@ def _more(text: str, plan: PlannedStudy) -> dict[str, Any]:
 
 
 def _drive(
-    store: Store, plan: PlannedStudy, study_run: on_ray.StudyRun, take_up: Callable[[], History]
+    store: Store,
+    plan: PlannedStudy,
+    study_run: on_ray.StudyRun,
+    open_history: Callable[[], History],
 ) -> None:
     resume = store.command(f"resume {plan.name}")
     view = LiveView(StudyPanel(store, plan.name), quiet=plan.quiet)
     with view, stopped_by_signals(resume) as on_driver:
-        study = on_ray.drive(store, study_run, take_up, view.watch, on_driver)
+        study = on_ray.drive(store, study_run, open_history, view.watch, on_driver)
     if study.state is StudyState.INTERRUPTED:
         raise interruption_of(study, f"running the script again, or {resume}")
 

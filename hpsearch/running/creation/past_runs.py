@@ -127,8 +127,7 @@ class Mapped:
 
     @property
     def objectives(self) -> tuple[Objective, ...]:
-        """The objectives as a study file states them. Raises UserError if the metric or its
-        direction is missing or wrong."""
+        """As a study file states them. Raises UserError if the metric or direction is wrong."""
         if not self.metric:
             what = "no metric is named to compare the runs by"
             raise UserError(what, "name the metric: --metric NAME, or --metric NAME=COLUMN")
@@ -160,7 +159,7 @@ def pairs(option: str, texts: Iterable[str]) -> dict[str, str]:
     return found
 
 
-def settle(found: PastRuns, problems: Problems) -> None:
+def finish(found: PastRuns, problems: Problems) -> None:
     """Bring runs to an end, and check what every source must hold to.
 
     A run whose result is not finite, or its last report where it has no result, has failed. A run
@@ -293,11 +292,8 @@ def _stated(parameter: Parameter) -> dict[str, Any]:
 
 
 def write(store: Store, found: PastRuns, name: str, space: Space) -> None:
-    """Write past runs, which searched a space, as a finished study of a name, all or nothing.
-
-    A run without a curve has one report, at the end: at the full budget if it is complete. Raises
-    StudyExists if the name is taken.
-    """
+    """Write past runs, which searched a space, as a finished study of a name, all or nothing. One
+    without a curve has one report, at its end. Raises StudyExists if the name is taken."""
     now = time.time()
     record = StudyRecord(
         id=0,

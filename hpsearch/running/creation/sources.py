@@ -5,14 +5,13 @@ from pathlib import Path
 from hpsearch.domain.plugins.door import named, offers_of, taking
 from hpsearch.domain.plugins.offers import SourcePlugin
 from hpsearch.errors import SpecError, UserError
-from hpsearch.running.creation.past_runs import Mapped, PastRuns, Problems, settle
+from hpsearch.running.creation.past_runs import Mapped, PastRuns, Problems, finish
 from hpsearch.study_file.reading import parse
 from hpsearch.study_file.starters.draft import StudyDraft
 
 
 def source_of(source: str, use: str) -> SourcePlugin:
-    """The plugin that a source belongs to, which can do something with it: `runs`, `draft` or
-    `copy`. Raises UserError if there is none."""
+    """The plugin of a source, for `runs`, `draft` or `copy`. Raises UserError without one."""
     able = [each for each in offers_of(SourcePlugin).values() if getattr(each, use)]
     plugin = taking(source, able)
     if plugin is not None:
@@ -24,22 +23,16 @@ def source_of(source: str, use: str) -> SourcePlugin:
 
 
 def past_runs(source: str, mapped: Mapped) -> PastRuns:
-    """The past runs of a source. Raises UserError if they cannot be read, or something does not
-    fit, and says where."""
+    """The past runs of a source. Raises UserError, which says where something does not fit."""
     problems: Problems = {}
     found: PastRuns = named(source_of(source, "runs").runs)(source, mapped, problems)
-    settle(found, problems)
+    finish(found, problems)
     return found
 
 
 def translated(source: str, study: str | None, folder: Path) -> tuple[str, list[str]]:
     """The study file, in a folder, that the search of another program becomes under the name of a
-    study, and lines for a person.
-
-    Raises:
-        UserError: The source cannot be read, or has nothing to search.
-        SpecError: It is YAML with mistakes.
-    """
+    study, and lines for a person. Raises UserError if there is nothing to search."""
     if "://" in source:
         hint = "name the script; hpsearch import takes its trials"
         raise UserError(f"{source} holds trials, and not what they are of", hint)

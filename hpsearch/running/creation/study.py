@@ -92,15 +92,13 @@ def _sharing_of_like(store: Store, spec: StudySpec) -> dict[str, Any]:
 
 
 def spec_of(record: StudyRecord) -> StudySpec:
-    """The study file that a study was created from. Raises SpecError if this version of the program
-    finds mistakes in it."""
+    """The study file of a study. Raises SpecError if this version finds mistakes in it."""
     base = Path(record.base or ".")
     return parse(record.spec, base=base, name=f"{record.name} (study file)")
 
 
 def environment(spec: StudySpec, device: str) -> Environment:
-    """The environment of this driver's session. Reads all the files that the task names, and the
-    modules beside them that they import."""
+    """The environment of a session; reads all the files of the task, and their modules."""
     packages = {**versions_of(RECORDED_PACKAGES), "python": platform.python_version()}
     return Environment(time.time(), _revision(spec.base), packages, device, _fingerprint(spec))
 

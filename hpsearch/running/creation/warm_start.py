@@ -95,8 +95,7 @@ def _with_rungs(store: Store, evidence: EarlierStudy) -> EarlierStudy:
 
 
 def _is_alike(record: StudyRecord, spec: StudySpec) -> bool:
-    """True if a finished study trains the same kind of task for the same objective, over at least
-    half of the parameters."""
+    """True if a finished study has this kind of task, objective, and half of the parameters."""
     if record.state is not StudyState.FINISHED or record.name == spec.study:
         return False
     content = content_of(record.spec)

@@ -7,6 +7,7 @@ If one succeeded but its answer was lost, trying it again writes nothing twice.
 import logging
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import TypeVar
 
 from hpsearch.domain.history import Changes
@@ -28,35 +29,32 @@ log = logging.getLogger("hpsearch")
 T = TypeVar("T")
 
 
+@dataclass
 class Journal:
-    """The transactions of one driver, which has the lease on its study. `clock` gives seconds since
-    the epoch."""
+    """The transactions of one driver, which has the lease on its study.
 
-    def __init__(
-        self,
-        store: Store,
-        study: StudyRecord,
-        lease: Lease,
-        resources: Resources,
-        clock: Callable[[], float],
-    ) -> None:
-        self._store = store
-        self._study = study
-        self._lease = lease
-        self._resources = resources
-        self._clock = clock
-        self._renew_s = min(RENEW_S, resources.lease_s / 4)
-        self._revision = 0
-        self.written = 0.0  # when something was last written; the time as of which it was decided
+    Attributes:
+        clock: Gives seconds since the epoch.
+        revision: That of the study after the last commit.
+        written: When something was last written; the time as of which it was decided.
+    """
+
+    store: Store
+    study: StudyRecord
+    lease: Lease
+    resources: Resources
+    clock: Callable[[], float]
+    revision: int = 0
+    written: float = 0.0
 
     def begin(self) -> None:
         """Read the study's revision. Raises StoreUnreachable as `write`."""
-        self._revision = self._patiently(lambda: self._store.revision(self._study.id))
+        self.revision = self._patiently(lambda: self.store.revision(self.study.id))
 
     @property
     def due(self) -> float:
         """The time at which the lease must be renewed, if nothing is written until then."""
-        return self.written + self._renew_s
+        return self.written + min(RENEW_S, self.resources.lease_s / 4)
 
     def write(self, changes: Changes, now: float) -> Entry:
         """Commit the changes of a tick, as decided at `now`, in one transaction; without changes,
@@ -74,24 +72,22 @@ class Journal:
 
     def requests(self) -> list[Request]:
         """The unanswered requests to the study. Raises StoreUnreachable as `write`."""
-        return self._patiently(lambda: self._store.waiting(self._study.id))
+        return self._patiently(lambda: self.store.waiting(self.study.id))
 
     def _commit(self, changes: Changes) -> Entry:
-        revision = self._revision + 1
-        lease_s = self._resources.lease_s
-        alive_at = self._clock()
-        study_id = self._study.id
-        entry = self._store.commit(study_id, changes, self._lease, lease_s, alive_at, revision)
-        self._revision = revision
+        revision, lease_s = self.revision + 1, self.resources.lease_s
+        entry = self.store.commit(
+            self.study.id, changes, self.lease, lease_s, self.clock(), revision
+        )
+        self.revision = revision
         return entry
 
     def _renew(self) -> Entry:
-        lease_s = self._resources.lease_s
-        return self._store.renew(self._lease, lease_s, self._clock())
+        return self.store.renew(self.lease, self.resources.lease_s, self.clock())
 
     def _patiently(self, call: Callable[[], T]) -> T:
-        patience_s = self._resources.database_patience_s
-        return patiently(call, patience_s, self._clock, self._study.name)
+        patience_s = self.resources.database_patience_s
+        return patiently(call, patience_s, self.clock, self.study.name)
 
 
 def patiently(

@@ -29,11 +29,11 @@ AWAY_S = 1.0  # a driver that did not listen for this much longer than it meant 
 
 USUAL = Resources()
 
-Watch = Callable[[Study, Changes, float], None]
+OnTick = Callable[[Study, Changes, float], None]
 """Called after every tick with what it wrote, for a live view; it must not change anything."""
 
 
-def watched_by(*watches: Watch) -> Watch:
+def watched_by(*watches: OnTick) -> OnTick:
     """A watch that calls several, one after another."""
 
     def watch(study: Study, changes: Changes, now: float) -> None:
@@ -87,11 +87,8 @@ class Executor(Protocol):
 
 
 class SteadyClock:
-    """Seconds since the epoch at the moment it is made, plus the time that passes from then on.
-
-    Setting the machine's clock does not move it. It stops while the machine is suspended. It starts
-    at `not_before` if the machine's clock is behind that: a study's time does not run backwards
-    from one driver to the next."""
+    """Seconds since the epoch when it was made, or `not_before`, and the time that passes from then
+    on: it cannot be set, and stops while the machine is suspended."""
 
     def __init__(
         self,
@@ -108,8 +105,7 @@ class SteadyClock:
 
 
 def due_of(study: Study) -> float | None:
-    """The time at which the study must decide even if nothing happens: an attempt needs more budget
-    then, or must stop. None if there is no such time."""
+    """When the study must decide even if nothing happens; None if there is no such time."""
     running = (live for live in study.running.values() if live.stopping is None)
     return study.spending.due((live.attempt, live.rate) for live in running)
 
@@ -125,7 +121,7 @@ class Driver:
         executor: Executor,
         store: Store,
         lease: Lease,
-        watch: Watch | None = None,
+        watch: OnTick | None = None,
         clock: Callable[[], float] | None = None,
         resources: Resources = USUAL,
         poll_s: float = POLL_S,
@@ -142,7 +138,7 @@ class Driver:
         self._stop_by: float | None = None
         """Until when workers may save, once they were asked to stop."""
         self._listened = 0.0  # when the executor last answered a poll
-        self._is_asked = False  # true if requests wait in the database
+        self._has_requests = False  # true if requests wait in the database
         self.took = TickTimes()  # of the latest tick
         self.journal = Journal(store, study.history.study, lease, resources, self._clock)
 
@@ -215,7 +211,7 @@ class Driver:
         self._execute(commands)
 
     def _decide(self, events: list[ev.Event], now: float) -> list[ev.Command]:
-        if self._stop_requested and not self._is_asked:
+        if self._stop_requested and not self._has_requests:
             self.study.interrupt(self._signal)  # before workers say that they got the same signal
         commands: list[ev.Command] = []
         for event in events:
@@ -227,9 +223,9 @@ class Driver:
         return commands
 
     def _answer_requests(self, now: float) -> list[ev.Command]:
-        if not self._is_asked:
+        if not self._has_requests:
             return []
-        self._is_asked = False
+        self._has_requests = False
         commands: list[ev.Command] = []
         for request in self.journal.requests():
             commands += self.study.on_request(request, now)
@@ -258,7 +254,7 @@ class Driver:
             began = time.perf_counter()
             entry = self.journal.write(changes, now)
             self.took.commit_s = time.perf_counter() - began
-            self._is_asked = entry.has_requests
+            self._has_requests = entry.has_requests
             # Not `|=`: it would forget a signal that comes while the database is written.
             if entry.stop_requested:
                 self._stop_requested = True

@@ -11,12 +11,17 @@ from dataclasses import dataclass
 
 from hpsearch.domain.records import StudyRecord
 from hpsearch.errors import UserError
-from hpsearch.running.checkpoint_folders import MARKER, TRACKING, folders_of, mark_of, trials_in
+from hpsearch.running.checkpoint_folders import (
+    MARKER,
+    TRACKING,
+    Mark,
+    folders_of,
+    mark_of,
+    trials_in,
+)
 from trials.checkpoints.folders import LOGS, folder_at, trial_folder
 
 MOST_SHOWN = 5
-_OURS = "it carries the mark of the study"
-_EMPTY = "there is nothing in it"
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,8 +32,7 @@ class Emptied:
     trials: int  # how many trials had files there
 
     def dissolve(self) -> str:
-        """Remove the mark once the study is removed, and the folder if it is empty. Returns a line
-        about it for people."""
+        """Remove the mark, and the folder if it is empty. Returns a line for people."""
         done = f"removed its checkpoints, of {self.trials} trials, in {self.folder}"
         try:
             folder_at(self.folder).dissolve(MARKER)
@@ -50,10 +54,10 @@ def remove_checkpoints(
         go_on: Called before each trial's files are removed; may raise to stop.
     """
     try:
-        reasons = {}
-        for folder in folders_of(record):
-            reasons[folder] = _why_left(record, folder, named_in)
-        ours = [folder for folder, why in reasons.items() if why == _OURS]
+        marks = {folder: mark_of(folder) for folder in folders_of(record)}
+        ours = [folder for folder, mark in marks.items() if mark and mark.uid == record.uid]
+        others = [folder for folder in marks if folder not in ours]
+        reasons = {each: _why_left(record, each, marks[each], named_in) for each in others}
         links = [f"{folder}/{name}" for folder in ours for name in _links_in(folder)]
         emptied = [_emptied(folder, go_on) for folder in ours]
     except UserError as error:
@@ -61,25 +65,22 @@ def remove_checkpoints(
         hint = f"{once}; with --keep-checkpoints it leaves them"
         raise UserError(error.message, hint) from error
     left = [f"left as it is: what {link}, a link, led to" for link in links]
-    for folder, why in reasons.items():
-        if why not in (_OURS, _EMPTY):
-            left.append(f"left as it is: {folder} - {why}")
+    left += [f"left as it is: {folder} - {why}" for folder, why in reasons.items() if why]
     return emptied, left
 
 
-def _why_left(record: StudyRecord, folder: str, named_in: Callable[[str], bool]) -> str:
-    """The reason to leave a folder as it is, or `_OURS`."""
-    owner = mark_of(folder)
+def _why_left(
+    record: StudyRecord, folder: str, owner: Mark | None, named_in: Callable[[str], bool]
+) -> str | None:
+    """The reason to leave another study's folder as it is; None if there is nothing in it."""
     if owner is not None:
-        if owner.uid == record.uid:
-            return _OURS
         return f"it is marked as the folder of another study, {owner.study}"
     if not _is_empty(folder):
         return "it carries no mark of this study, and other studies may keep checkpoints there"
     if record.uid is not None and named_in(folder):
         what = f"study {record.name} has checkpoints in {folder}"
         raise UserError(f"{what}, which is not there on this machine")
-    return _EMPTY
+    return None
 
 
 def _is_empty(folder: str) -> bool:

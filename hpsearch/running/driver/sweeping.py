@@ -89,20 +89,17 @@ class Sweeper:
                 self._pending[number] = kept
 
     def _kept(self, trial: Trial) -> _Kept | None:
-        """The checkpoints that a trial keeps; None if it needs all of them, or has no files
-        here."""
+        """The checkpoints that a trial keeps; None if it needs all, or has no files here."""
         may_go_on = waits(trial)
         if not trial.state.terminal and not may_go_on:
             return None
         if trial.checkpoint is None:
             return _Kept(trial.number) if trial.attempts else None
         folder, name = split(trial.checkpoint)
-        if str(folder) != self._folder_of(trial.number) or not is_checkpoint(name):
+        own = inside(self._home.folder, trial_folder(trial.number))
+        if str(folder) != str(own) or not is_checkpoint(name):
             return None
         return _Kept(trial.number, may_go_on, trial.checkpoint, trial.best_checkpoint)
-
-    def _folder_of(self, trial: int) -> str:
-        return str(inside(self._home.folder, trial_folder(trial)))
 
     def _order(self, held: set[int]) -> None:
         """Order the removals that are possible by now, without ended trials that workers `held`."""
@@ -137,12 +134,9 @@ class Sweeper:
         elif home.is_link(name):
             self._complain(OSError(f"{name} is a link, which is not followed"))
         elif kept.waits:
-            trim_waiting(kept.checkpoint, kept.best, lambda: self._stands(kept))
+            trim_waiting(kept.checkpoint, kept.best, lambda: self._ordered.get(kept.trial) is kept)
         else:
             trim_ended(kept.checkpoint)
-
-    def _stands(self, kept: _Kept) -> bool:
-        return self._ordered.get(kept.trial) is kept
 
     def _complain(self, error: Exception) -> None:
         """Warn once: later failures most likely have the same cause."""

@@ -17,12 +17,8 @@ from hpsearch.study_file.models import Resources
 
 
 class AwaitedExecutor:
-    """Runs attempts on the Ray cluster that a thread is part of.
-
-    Raises:
-        UserError: No node of the cluster has the resources of a slot.
-        ClusterLost: Its head does not answer. So do all methods, once that was for too long.
-    """
+    """Runs attempts on the Ray cluster that a thread is part of. Raises UserError if no node has
+    the resources of a slot; all methods ClusterLost if the head is silent for too long."""
 
     def __init__(self, thread: RayThread, config: WorkerConfig, resources: Resources) -> None:
         self._thread = thread

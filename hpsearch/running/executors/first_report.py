@@ -49,14 +49,14 @@ class Tried:
     end: Ending | None = None  # its end, where it ended by itself
     ended_s: float = 0.0  # seconds until then
     cores: float = 0.0  # processors that it kept busy, on average
-    asked: list[str] = field(default_factory=list)  # the parameters that it asked for until then
+    queried: list[str] = field(default_factory=list)  # the parameters that it needed until then
 
 
 def try_out(
     config: WorkerConfig,
     order: ev.Launch,
     device: str,
-    share: float,
+    memory_fraction: float,
     limit_s: float,
     *,
     has_ranks: bool = False,
@@ -74,7 +74,7 @@ def try_out(
         train_on_s: Seconds in which it trains on after its first report.
         is_for_as_long: It trains on for the time that its first report took, too.
         is_enough: Whether it ends at a report all the same.
-        others: The parameters that it asks for which get another value than the first one.
+        others: The parameters that it queries which get another value than the first one.
         before: The parameters of another trial, which the same process trains first, up to its
             first report.
     """
@@ -84,7 +84,8 @@ def try_out(
     context = multiprocessing.get_context("spawn")
     ours, theirs = context.Pipe()
     trial = context.Process(
-        target=_serve, args=(theirs, config, order, first, device, share, has_ranks, others)
+        target=_serve,
+        args=(theirs, config, order, first, device, memory_fraction, has_ranks, others),
     )
     tried = Tried()
     used_before_s = _processor_seconds()
@@ -106,8 +107,8 @@ def try_out(
             match news:
                 case ev.Began():
                     tried.start_up_s = news.start_up_s or tried.start_up_s
-                case ev.Asked() if tried.news is None:
-                    tried.asked.append(news.name)
+                case ev.Queried() if tried.news is None:
+                    tried.queried.append(news.name)
                 case ev.Reported():
                     tried.reports[news.resource] = news.metrics
                     passed_s = time.monotonic() - began
@@ -120,7 +121,7 @@ def try_out(
                     note(news)
                     if not train_on_s or is_enough(news):
                         return tried
-                case None | ev.Asked():
+                case None | ev.Queried():
                     pass
                 case _:
                     note(news)
@@ -146,7 +147,6 @@ def try_out(
 
 
 def _processor_seconds() -> float:
-    """Processor time of the processes that have ended here."""
     ended = resource.getrusage(resource.RUSAGE_CHILDREN)
     return ended.ru_utime + ended.ru_stime
 
@@ -171,7 +171,7 @@ def _serve(
     order: ev.Launch,
     before: ev.Launch | None,
     device: str,
-    share: float,
+    memory_fraction: float,
     has_ranks: bool,
     others: Collection[str],
 ) -> None:
@@ -196,7 +196,9 @@ def _serve(
     pipe.send(None)
     data = config.load_task().prepare(config.params(order)) if config.prepares else None
     team = _Alone() if has_ranks else None
-    worker = Worker(config, lambda given: given, device, share, prints_into_logs=True, team=team)
+    worker = Worker(
+        config, lambda given: given, device, memory_fraction, prints_into_logs=True, team=team
+    )
     if before is not None:
         worker.launch(before, data)
         _follow(worker, before, others, None)
@@ -209,17 +211,16 @@ def _serve(
 def _follow(
     worker: Worker, order: ev.Launch, others: Collection[str], pipe: Connection | None
 ) -> None:
-    """Follow an attempt to its end, and pass its events on; without a pipe, end it after its first
-    report."""
+    """Pass the events of an attempt on; without a pipe, end it after its first report."""
     while True:
         for event in worker.poll(1.0):
-            if isinstance(event, ev.Asked):
+            if isinstance(event, ev.Queried):
                 value_of = other_value if event.name in others else first_value
                 given = {event.name: value_of(event.distribution)}
                 worker.advance(ev.Advance(order.trial, order.attempt, order.until, given))
             if isinstance(event, ev.Reported) and pipe is None:
                 worker.stop(ev.Stop(order.trial, order.attempt))
-            if pipe is not None and isinstance(event, News | ev.Began | ev.Asked):
+            if pipe is not None and isinstance(event, News | ev.Began | ev.Queried):
                 with suppress(OSError):  # nobody waits for it any more
                     pipe.send(event)
             if isinstance(event, Ending | ReplaceWorker):

@@ -89,7 +89,7 @@ class FollowerActor:
         worker_process.on_notice(self._is_to_end.set)
 
     @ray.method(concurrency_group="command")
-    def hello(self) -> Process:
+    def ready(self) -> Process:
         """Answer once the process is there."""
         return this_process()
 
@@ -102,7 +102,9 @@ class FollowerActor:
             os.environ[VISIBLE] = gpus
             device = f"cuda:{place.local_rank}"
         self._place = place
-        self._state = WorkerState(self._config, lambda box: ray.get(box[0]), device, share=1.0)
+        self._state = WorkerState(
+            self._config, lambda box: ray.get(box[0]), device, memory_fraction=1.0
+        )
         needs_torch = gpus and self._config.needs_torch(place.size)
         return fault_here(device) if needs_torch else {}
 
@@ -126,7 +128,7 @@ class FollowerActor:
             )
             ending = execution.run(data)
             if not isinstance(ending, ev.Failed):
-                ending = execution.settled(ending)
+                ending = execution.end_run(ending)
             worker_process.end_those_left(execution.before)
             return ending
 
@@ -142,12 +144,8 @@ class FollowerActor:
 
 
 class Followers:
-    """The ranks above 0 of a worker (a `worker.Team`).
-
-    Args:
-        actors: Their `FollowerActor`s.
-        silent_s: The seconds without a sign of life after which one counts as lost.
-    """
+    """The ranks above 0 of a worker (a `worker.Team`), by their `FollowerActor`s. One without a
+    sign of life for `silent_s` seconds counts as lost."""
 
     def __init__(self, actors: Sequence[Any], silent_s: float) -> None:
         self._actors = list(actors)
@@ -167,7 +165,7 @@ class Followers:
         from trials.devices.ranks import places
 
         self._worker = worker
-        found = [this_process(), *ray.get([actor.hello.remote() for actor in self._actors])]
+        found = [this_process(), *ray.get([actor.ready.remote() for actor in self._actors])]
         self._place, *others = places([process.node for process in found])
         takes = []
         for actor, process, place in zip(self._actors, found[1:], others, strict=True):

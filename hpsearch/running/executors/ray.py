@@ -34,16 +34,15 @@ from hpsearch.domain.facts import IDLE_KEPT_S, ErrorKind
 from hpsearch.errors import Unusable
 from hpsearch.running.executors import worker_process
 from hpsearch.running.executors.attempt.attempt_log import keep
-from hpsearch.running.executors.attempt.execution import RETIRED
 from hpsearch.running.executors.cluster.ray_cluster import SILENT_S, HeadNode, ask_head
 from hpsearch.running.executors.ranks import FollowerActor, Process
 from hpsearch.running.executors.ray_slot import (
     AttemptKey,
-    Box,
-    Hello,
+    DataRef,
     PlacementGroups,
     RaySlot,
     WorkerActor,
+    WorkerReady,
 )
 from hpsearch.running.executors.slot_needs import SlotNeeds
 from hpsearch.running.executors.worker import Answer, GpuFault, LogPart, ReplaceWorker
@@ -53,7 +52,7 @@ from trials.foreign import text_of
 
 ALL = 10**9  # slots of a study that takes all that it can get
 
-SETTLE_S = 3.0
+STEADY_S = 3.0
 """The resources of one more worker must have been free for this long: a study that has none yet is
 served first, from Ray's queue. A room that finds no place in this time is given up by a study that
 has others."""
@@ -103,7 +102,6 @@ class RayExecutor:
         """Since when there was room for one more worker, by the monotonic clock."""
         self._slots: dict[str, RaySlot] = {}
         self._fill: dict[str, int] = {}  # the slots of each shared GPU, by its type
-        self._slot_names: dict[AttemptKey, str] = {}  # the slot of each attempt that runs
         self._groups = PlacementGroups(self._head, self._needs.takes, resources.processes)
         self._made = 0
         self._false_starts = 0
@@ -113,7 +111,7 @@ class RayExecutor:
             POLL_S, resources.worker_timeout_s / 3, resources.report_deadline_s / REPORT_LOOKS
         )
         self._task = config.load_task() if config.prepares else None
-        self._data: dict[str, Box] = {}
+        self._data: dict[str, DataRef] = {}
         """References to prepared data, by the task's key of its settings, the latest last."""
         self._prepare = ray.remote(num_cpus=0)(_prepare)
         self._actor = self._remote(WorkerActor, {"poll": 1, "command": 1})
@@ -136,9 +134,7 @@ class RayExecutor:
         slot = self._slots.get(order.slot)
         if slot is None:
             return  # it is gone: the driver has been sent a SlotDown, and ends the attempt
-        key = (order.trial, order.attempt)
-        slot.attempts[key] = None
-        self._slot_names[key] = order.slot
+        slot.attempts[order.trial, order.attempt] = None
         slot.order(order, self._data_for(order))
 
     def advance(self, order: ev.Advance) -> None:
@@ -161,7 +157,7 @@ class RayExecutor:
         """Run nothing on a node for a while: its workers are given back as they become free."""
         text = "node %s is set aside for %.0f s: trials fail there, and not on other nodes"
         log.warning(text, order.node, order.seconds)
-        self._head.avoided[order.place] = time.monotonic() + order.seconds
+        self._head.avoided[order.node_id] = time.monotonic() + order.seconds
 
     def fill(self, order: ev.Fill) -> None:
         """Hold so many slots on each shared GPU of a type, as far as they have room."""
@@ -177,9 +173,9 @@ class RayExecutor:
             slot.note_recorded((trial, attempt), resource)
 
     def _slot_of(self, attempt: AttemptKey) -> RaySlot | None:
-        return self._slots.get(self._slot_names.get(attempt, ""))
+        return next((slot for slot in self._slots.values() if attempt in slot.attempts), None)
 
-    def _data_for(self, order: ev.Launch) -> Box | None:
+    def _data_for(self, order: ev.Launch) -> DataRef | None:
         if self._task is None:
             return None
         params = self._config.params(order)
@@ -217,7 +213,7 @@ class RayExecutor:
         self._listened = now
         if away_s > AWAY_S:
             for slot in self._slots.values():
-                slot.was_unheard(away_s)
+                slot.skip_silence(away_s)
 
     def _answers(self, timeout_s: float) -> list[tuple[str, Any]]:
         names = {slot.pending: name for name, slot in self._slots.items()}
@@ -241,21 +237,21 @@ class RayExecutor:
             return self._after(name, answer)
         return self._up(name, slot, answer)
 
-    def _up(self, name: str, slot: RaySlot, hello: Hello) -> list[ev.Event]:
+    def _up(self, name: str, slot: RaySlot, found: WorkerReady) -> list[ev.Event]:
         self._false_starts = 0
         slot.ready = slot.placed = True
         slot.free_since = time.monotonic()
         self._head.awaited.pop(name, None)
-        slot.processes, slot.device = hello.processes, hello.device
-        if hello.faults:
-            return self._refuse(name, hello.faults)
-        numbers = ", ".join(str(each.number) for each in hello.processes)
-        where = f"{hello.address} ({hello.device}, process {numbers})"
+        slot.processes, slot.device = found.processes, found.device
+        if found.faults:
+            return self._refuse(name, found.faults)
+        numbers = ", ".join(str(each.number) for each in found.processes)
+        where = f"{found.address} ({found.device}, process {numbers})"
         log.info("worker %s is ready on %s", name, where)
-        place = hello.processes[0].node
-        card = slot.card if self._needs.shares_gpus else ""
+        node_id = found.processes[0].node
+        gpu_id = slot.gpu_id if self._needs.shares_gpus else ""
         most = self._needs.most
-        return [ev.SlotUp(name, hello.address, hello.device, self.gpus, place, card, most)]
+        return [ev.SlotUp(name, found.address, found.device, self.gpus, node_id, gpu_id, most)]
 
     def _refuse(self, name: str, faults: Mapping[str, str]) -> list[ev.Event]:
         """Leave the nodes of a slot whose GPUs torch cannot use."""
@@ -265,11 +261,12 @@ class RayExecutor:
     def _after(self, name: str, answer: list[Answer]) -> list[ev.Event]:
         slot = self._slots[name]
         fault: str | None = None
+        retires = False
         events: list[ev.Event] = []
         for event in answer:
             match event:
                 case ReplaceWorker():
-                    fault = event.why
+                    fault, retires = event.why, event.retires
                     continue
                 case GpuFault():
                     return events + self._refuse(name, {slot.processes[0].node: event.why})
@@ -277,10 +274,8 @@ class RayExecutor:
                     keep(self._config.log(event.trial, event.attempt), event.part, event.text)
                     continue
                 case ev.Finished() | ev.Stopped() | ev.Failed():
-                    key = (event.trial, event.attempt)
-                    slot.attempts.pop(key, None)
+                    slot.attempts.pop((event.trial, event.attempt), None)
                     slot.free_since = time.monotonic()
-                    self._slot_names.pop(key, None)
             events.append(event)
             if isinstance(event, ev.Failed) and event.kind in SUSPECT:
                 self._data.clear()
@@ -288,7 +283,7 @@ class RayExecutor:
                 fault = f"replaced after a fault of trial {event.trial}"
         if not events and slot.attempts:
             events.append(ev.Answered(name))
-        if fault == RETIRED and slot.attempts:
+        if retires and slot.attempts:
             fault = None  # launched too late: the worker ends it, and asks again
         if fault is not None:
             replace = self._replace_by_force if slot.followers else self._gone
@@ -298,8 +293,6 @@ class RayExecutor:
     def _gone(self, name: str, why: str) -> list[ev.Event]:
         slot = self._slots.pop(name)
         self._head.awaited.pop(name, None)
-        for attempt in slot.attempts:
-            self._slot_names.pop(attempt, None)
         self._followed = 0.0  # look for a replacement at once
         slot.kill()
         stays = all(self._head.offers(node) for node in slot.nodes)
@@ -324,8 +317,7 @@ class RayExecutor:
         raise Unusable(what, hint)
 
     def _replace_by_force(self, name: str, why: str) -> list[ev.Event]:
-        """Replace a worker that does not answer. Ray only asks a process to end, which has no
-        effect on one that is stopped."""
+        """Replace a worker that does not answer: Ray only asks, also one that is stopped."""
         ask_head(partial(self._kill_all, self._slots[name].processes))
         return self._gone(name, why)
 
@@ -338,14 +330,13 @@ class RayExecutor:
         ]
 
     def _replace_stuck(self) -> list[ev.Event]:
-        """Replace workers that have not stopped in time, or whose answer is overdue: they hang, are
-        swapped out, or are on a node that has vanished."""
+        """Replace workers that have not stopped in time, or whose answer is overdue."""
         now = time.monotonic()
         limit_s = self._resources.worker_timeout_s
         start_limit_s = STARTS * limit_s
         events: list[ev.Event] = []
         for name, slot in list(self._slots.items()):
-            silent_s = now - slot.asked
+            silent_s = now - slot.called_at
             if slot.is_late(now):
                 events += self._replace_by_force(name, "it did not stop when told to")
             elif slot.ready and slot.pending is not None and silent_s > limit_s:
@@ -373,19 +364,18 @@ class RayExecutor:
         for _ in range(more):
             self._start_worker()
         for name in waiting[more:] if more < 0 else ():
-            if now - self._slots[name].asked > SETTLE_S:
+            if now - self._slots[name].called_at > STEADY_S:
                 self._withdraw(name)
         if self._needs.shares_gpus:
             self._fill_gpus(now)
         still = [slot for slot in self._slots.values() if not slot.placed]
         is_short = self._is_fixed or len(still) == len(self._slots)
-        since = min((slot.asked for slot in still), default=now)
-        self._needs.note_waiting(is_short=is_short and now - since > SETTLE_S)
+        since = min((slot.called_at for slot in still), default=now)
+        self._needs.note_waiting(is_short=is_short and now - since > STEADY_S)
         return self._give_back_idle(now)
 
     def _give_back_idle(self, now: float) -> list[ev.Event]:
-        """Give the cluster back the free workers of nodes that are set aside, and all but one of
-        those that have had nothing to do for a while."""
+        """Give back free workers of nodes set aside, and all idle ones but one."""
         free = {name: slot for name, slot in self._slots.items() if slot.is_idle(now)}
         aside = [name for name, slot in free.items() if slot.nodes & self._head.aside]
         idle = [name for name, slot in free.items() if slot.is_idle(now, IDLE_KEPT_S)]
@@ -398,11 +388,11 @@ class RayExecutor:
     def _fill_gpus(self, now: float) -> None:
         """Start and give back slots of shared GPUs, to as many as there should be on each. None is
         started while one has nothing to do."""
-        has_work = not any(slot.is_idle(now, SETTLE_S) for slot in self._slots.values())
+        has_work = not any(slot.is_idle(now, STEADY_S) for slot in self._slots.values())
         by_group: dict[str, list[RaySlot]] = {}
         for slot in self._slots.values():
             if not slot.given_back:
-                by_group.setdefault(slot.card, []).append(slot)
+                by_group.setdefault(slot.gpu_id, []).append(slot)
         for slots in by_group.values():
             device = next((slot.device for slot in slots if slot.ready), None)
             more = 0 if device is None else self._fill.get(device, 1) - len(slots)
@@ -413,8 +403,7 @@ class RayExecutor:
 
     @property
     def _is_fixed(self) -> bool:
-        """True if the study waits until it has the stated number of workers, each with its own
-        group."""
+        """True if the study waits for the stated number of workers, each in its own group."""
         return isinstance(self._resources.workers, int) and not self._needs.shares_gpus
 
     @property
@@ -428,14 +417,14 @@ class RayExecutor:
         for name, slot in self._slots.items():
             if not slot.placed and name in self._head.placed:
                 slot.placed = True
-                slot.asked = now  # its worker starts now
+                slot.called_at = now  # its worker starts now
                 self._head.awaited.pop(name, None)
             if not slot.placed:
                 waiting.append(name)
         return waiting
 
     def _missing(self, waiting: int, free: int, now: float) -> int:
-        if any(slot.is_idle(now, SETTLE_S) for slot in self._slots.values()):
+        if any(slot.is_idle(now, STEADY_S) for slot in self._slots.values()):
             return -waiting
         if self._is_fixed:
             return self._limit - len(self._slots)
@@ -444,7 +433,7 @@ class RayExecutor:
             self._free_since = math.inf
         elif has_place:
             self._free_since = min(self._free_since, now)
-            if now - self._free_since < SETTLE_S:
+            if now - self._free_since < STEADY_S:
                 free = waiting
         is_busy = all(slot.attempts for slot in self._slots.values() if slot.placed)
         queues = not has_place or (self._needs.has_autoscaler and is_busy)
@@ -459,16 +448,16 @@ class RayExecutor:
         self._made += 1
         followers = []
         for number in range(1, count):
-            place = PlacementGroupSchedulingStrategy(group, placement_group_bundle_index=number)
-            follower = self._follower.options(scheduling_strategy=place)
+            strategy = PlacementGroupSchedulingStrategy(group, placement_group_bundle_index=number)
+            follower = self._follower.options(scheduling_strategy=strategy)
             followers.append(follower.remote(self._config))
         there = PlacementGroupSchedulingStrategy(group, placement_group_bundle_index=0)
         actor = self._actor.options(scheduling_strategy=there).remote(
             self._config, self._needs.gpus, followers, self._resources.worker_timeout_s
         )
         self._head.awaited[name] = group
-        hello = actor.hello.remote()
-        self._slots[name] = RaySlot(actor, followers, group, hello, time.monotonic())
+        ready = actor.ready.remote()
+        self._slots[name] = RaySlot(actor, followers, group, ready, time.monotonic())
 
     def _withdraw(self, name: str) -> None:
         slot = self._slots.pop(name)
@@ -478,7 +467,7 @@ class RayExecutor:
 
     def _leave(self, slot: RaySlot) -> None:
         """Leave the group of a slot that is gone, unless others are in it."""
-        if all(each.card != slot.card for each in self._slots.values()):
+        if all(each.gpu_id != slot.gpu_id for each in self._slots.values()):
             self._groups.leave(slot.group)
 
     def close(self) -> None:

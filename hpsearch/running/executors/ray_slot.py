@@ -28,11 +28,12 @@ from trials.running import surroundings
 
 AttemptKey = tuple[int, int]  # (trial, attempt)
 
-Box = list[Any]
+DataRef = list[Any]
 """Holds a reference to prepared data. Boxed, it can be passed to a call that does not wait for the
 data."""
 
-OrderWithData = tuple[ev.Command, Box | None]  # a command, with its prepared data if it is a launch
+OrderWithData = tuple[ev.Command, DataRef | None]
+"""A command, with its prepared data if it is a launch."""
 
 Mail = tuple[dict[AttemptKey, float], list[OrderWithData]]
 """The load of a poll: up to which resource attempts' reports are in the database, and
@@ -42,7 +43,7 @@ commands. It is one value, because Ray serialises each argument by itself."""
 NODE_LABEL = "ray.io/node-id"  # a label that Ray gives each node
 
 
-class Hello(NamedTuple):
+class WorkerReady(NamedTuple):
     """The answer of an actor whose worker is ready."""
 
     address: str
@@ -52,10 +53,8 @@ class Hello(NamedTuple):
 
 
 class WorkerActor:
-    """A worker inside a Ray actor, which takes polls and commands in a thread each.
-
-    Where several processes train a trial, `followers` are the actors of the others, and one that
-    is silent for `silent_s` seconds counts as lost."""
+    """A worker inside a Ray actor, which takes polls and commands in a thread each. `followers` are
+    the actors of a trial's other processes, lost if silent for `silent_s` seconds."""
 
     def __init__(
         self, config: WorkerConfig, gpus: float, followers: Sequence[Any], silent_s: float
@@ -63,7 +62,7 @@ class WorkerActor:
         has_gpu = gpus > 0
         self._device = "cuda:0" if has_gpu else "cpu"
         self._needs_torch = has_gpu and config.needs_torch(1 + len(followers))
-        share = gpus if has_gpu else 1.0
+        memory_fraction = gpus if has_gpu else 1.0
         surroundings.settle()
         worker_process.let_children_die_with_us()
         self._followers = Followers(followers, silent_s) if followers else None
@@ -71,14 +70,14 @@ class WorkerActor:
             config,
             lambda box: ray.get(box[0]),
             self._device,
-            share,
+            memory_fraction,
             prints_into_logs=True,
             team=self._followers,
         )
         worker_process.on_notice(partial(self._worker.retire, signalled=True))
 
     @ray.method(concurrency_group="command")
-    def hello(self) -> Hello:
+    def ready(self) -> WorkerReady:
         """Answer once the worker is ready, and those that follow it."""
         processes = [this_process()]
         faults: dict[str, str] = {}
@@ -87,7 +86,7 @@ class WorkerActor:
         if self._needs_torch:
             faults |= fault_here(self._device)
         device = self._device if self._device == "cpu" else gpu.name()
-        return Hello(ray.util.get_node_ip_address(), device, processes, faults)
+        return WorkerReady(ray.util.get_node_ip_address(), device, processes, faults)
 
     @ray.method(concurrency_group="poll")
     def poll(self, timeout_s: float, mail: Mail) -> list[Answer]:
@@ -100,12 +99,10 @@ class WorkerActor:
 
     @ray.method(concurrency_group="command")
     def retire(self) -> None:
-        """Save what runs, and start nothing more."""
         self._worker.retire()
 
     @ray.method(concurrency_group="command")
     def carry_out(self, orders: list[OrderWithData]) -> None:
-        """Carry out commands."""
         worker = self._worker
         for order, data in orders:
             match order:
@@ -125,8 +122,8 @@ class RaySlot:
     followers: list[Any]
     group: PlacementGroup  # what it takes, reserved in Ray
     pending: Any
-    """The call that is out: first `hello`, then one poll after another; None between two."""
-    asked: float  # when that call was sent, by the monotonic clock
+    """The call that is out: first `ready`, then one poll after another; None between two."""
+    called_at: float  # when that call was sent, by the monotonic clock
     placed: bool = False  # true if its group has a place on a node
     ready: bool = False
     given_back: bool = False  # true if its room goes to another study once it has saved
@@ -141,7 +138,7 @@ class RaySlot:
     """Up to which resource each attempt's reports are in the database. Goes out with the next
     poll."""
 
-    def order(self, command: ev.Command, data: Box | None = None) -> None:
+    def order(self, command: ev.Command, data: DataRef | None = None) -> None:
         """Send a command: with the next poll, or at once where a poll is out."""
         if self.pending is None:
             self.orders.append((command, data))
@@ -160,7 +157,7 @@ class RaySlot:
         self.pending = self.actor.poll.remote(hold_s, (self.recorded, self.orders))
         self.recorded = {}
         self.orders = []
-        self.asked = time.monotonic()
+        self.called_at = time.monotonic()
 
     @property
     def nodes(self) -> set[str]:
@@ -168,7 +165,7 @@ class RaySlot:
         return {process.node for process in self.processes}
 
     @property
-    def card(self) -> str:
+    def gpu_id(self) -> str:
         """The id of its placement group: that of its GPU, where slots share GPUs."""
         return str(self.group.id.hex())
 
@@ -186,9 +183,9 @@ class RaySlot:
         """True if it could have worked for so many seconds, and had nothing to do."""
         return self.ready and not self.attempts and now - self.free_since > seconds
 
-    def was_unheard(self, seconds: float) -> None:
+    def skip_silence(self, seconds: float) -> None:
         """Count no silence of so many seconds in which nobody listened."""
-        self.asked += seconds
+        self.called_at += seconds
         for attempt, stop_by in self.attempts.items():
             if stop_by is not None:
                 self.attempts[attempt] = stop_by + seconds
@@ -198,44 +195,43 @@ class RaySlot:
         return any(stop_by is not None and now > stop_by for stop_by in self.attempts.values())
 
 
+@dataclass
 class PlacementGroups:
     """Reserves groups, and gives back those that slots have left.
 
-    Args:
-        head: The head of the cluster.
+    Attributes:
         takes: What a process of a slot takes, by resource.
-        processes: The number of processes of a slot.
+        processes: Those of a slot.
+        left: The groups that are not used any more.
     """
 
-    def __init__(self, head: HeadNode, takes: dict[str, float], processes: int) -> None:
-        self._head = head
-        self._takes = takes
-        self._processes = processes
-        self._left: list[PlacementGroup] = []
+    head: HeadNode
+    takes: dict[str, float]
+    processes: int
+    left: list[PlacementGroup] = field(default_factory=list)
 
     def reserve(self) -> PlacementGroup | None:
         """A new group, on nodes that are not set aside; None while the head is silent."""
-        return ask_head(self._new, self.leave) if self._head.answers else None
+        return ask_head(self._new, self.leave) if self.head.answers else None
 
     def _new(self) -> PlacementGroup:
-        bundles = [self._takes] * self._processes
+        bundles = [self.takes] * self.processes
         return ray.util.placement_group(bundles, bundle_label_selector=self._elsewhere())
 
     def _elsewhere(self) -> list[dict[str, str]] | None:
         """For each process of a slot: not on a node that is set aside."""
-        aside = ", ".join(sorted(self._head.aside))
-        return [{NODE_LABEL: f"!in({aside})"}] * self._processes if aside else None
+        aside = ", ".join(sorted(self.head.aside))
+        return [{NODE_LABEL: f"!in({aside})"}] * self.processes if aside else None
 
     def leave(self, group: PlacementGroup) -> None:
-        """Note that a group is not used any more."""
-        self._left.append(group)
+        self.left.append(group)
 
     def give_back(self) -> None:
         """Give back the groups that were left. Ray does so itself at the driver's end."""
-        while self._left and self._head.answers:
-            if ask_head(partial(_removed, self._left[0])) is None:
+        while self.left and self.head.answers:
+            if ask_head(partial(_removed, self.left[0])) is None:
                 return
-            del self._left[0]
+            del self.left[0]
 
 
 def _removed(group: PlacementGroup) -> PlacementGroup:

@@ -51,8 +51,7 @@ class SlotNeeds:
         return each if self._processes == 1 else f"{self._processes} times {each}"
 
     def fitting(self, nodes: Iterable[Mapping[str, float]]) -> int:
-        """The number of slots that fit into the resources of nodes. The processes of one may be on
-        several nodes."""
+        """The number of slots that fit into nodes; the processes of one may be on several."""
         return sum(map(self._fitting_processes, nodes)) // self._processes
 
     def _fitting_processes(self, has: Mapping[str, float]) -> int:

@@ -4,6 +4,24 @@ It knows no cluster. Orders come in by `launch`, `advance`, `stop` and `recorded
 `poll`. All of these return at once (`poll` after its timeout), while a thread of the worker's own
 trains. Everything expensive stays in the process: imported libraries, the task, its prepared data,
 and the pretrained weights that the task itself keeps.
+
+The way of one report, from the training to the database and back (`brain.study` says what is
+decided on it):
+
+ 1. `trials.running.runner.Runner.advance` yields what the task reports, up to the level at which
+ the attempt has to wait, `Control.until`.
+ 2. `Execution` makes it a `Reported`, with the newest whole checkpoint and the best one. At the
+ level where it waits, it saves first.
+ 3. `Thinning` holds it back if the attempt has made very many, and neither a level of the study
+ nor some seconds have passed. The last one of an attempt is never left out.
+ 4. `Worker.poll` hands it out with what comes within `GATHER_S`, or at once where it waits.
+ 5. That is the answer to the long poll of the actor (`ray_slot`). `RayExecutor.poll` gives the
+ events of all slots to the driver, in order.
+ 6. `Driver` has the brain decide on them, and `Journal.write` commits all that has changed in one
+ transaction (`store.contents.write`), fenced by the lease.
+ 7. Then the driver tells the executor what is recorded, and sends the commands. They go out with
+ the next poll: older checkpoints are removed at the next report, and `Advance` raises
+ `Control.until`, which lets the training go on.
 """
 
 import os
@@ -43,9 +61,14 @@ FAULT_LINES = 3  # of a traceback, in which a failure may name the GPU
 
 @dataclass(frozen=True, slots=True)
 class ReplaceWorker:
-    """Asks the executor to replace this worker. It comes together with the end of an attempt."""
+    """Asks the executor to replace this worker. It comes together with the end of an attempt.
+
+    Attributes:
+        retires: The worker was told to end: it takes no attempt any more.
+    """
 
     why: str
+    retires: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,8 +98,7 @@ class Team(Protocol):
         """Let them train an attempt, with `launch`'s argument; returns all ranks."""
 
     def verdict(self, ending: Ending) -> tuple[Ending, str | None]:
-        """The ending of the attempt on all ranks, by the worker's own, and why the worker has to be
-        replaced, if it has to."""
+        """The ending on all ranks, by the worker's own, and why the worker is to be replaced."""
 
 
 class Worker:
@@ -85,7 +107,7 @@ class Worker:
     Args:
         fetch: Makes the data from `launch`'s argument.
         device: The torch device that attempts train on.
-        share: This worker's share of the device's memory; 1 and more for all of it.
+        memory_fraction: This worker's part of the device's memory; 1 and more for all of it.
         prints_into_logs: Whether this process prints into the log of an attempt while it runs.
         team: The other processes of each attempt; None without any.
     """
@@ -95,14 +117,14 @@ class Worker:
         config: WorkerConfig,
         fetch: Callable[[Any], Any],
         device: str = "cpu",
-        share: float = 1.0,
+        memory_fraction: float = 1.0,
         *,
         prints_into_logs: bool = False,
         team: Team | None = None,
     ) -> None:
         self._team = team
         self._prints_into_logs = prints_into_logs
-        self._state = WorkerState(config, fetch, device, share)
+        self._state = WorkerState(config, fetch, device, memory_fraction)
         self._device = device
         self._orders: SimpleQueue[tuple[ev.Launch, Any, Control]] = SimpleQueue()
         self._controls: dict[tuple[int, int], Control] = {}
@@ -142,15 +164,13 @@ class Worker:
             control.changed.set()
 
     def recorded(self, trial: int, attempt: int, resource: float) -> None:
-        """Note that the reports of an attempt up to `resource` are in the database: its next report
-        removes older checkpoints."""
+        """Note what is in the database: the next report removes older checkpoints."""
         control = self._controls.get((trial, attempt))
         if control is not None:
             control.recorded = max(control.recorded, resource)
 
     def retire(self, *, signalled: bool = False) -> None:
-        """Save the attempts that run, and start nothing more: this process will end, by a signal
-        that it got or because its executor wants it to."""
+        """Save the attempts that run, and start nothing more: this process will end."""
         self._signalled |= signalled and not self._retiring
         self._retiring = True
         controls = list(self._controls.values())
@@ -161,7 +181,7 @@ class Worker:
             control.stop = True
             control.changed.set()
         if not controls:
-            self._emit(ReplaceWorker(RETIRED), urgent=True)
+            self._emit(ReplaceWorker(RETIRED, retires=True), urgent=True)
 
     def give_up(self, why: str) -> None:
         """Lose the attempt that runs, if any: this process cannot go on."""
@@ -216,7 +236,7 @@ class Worker:
                     self._state, order, control, self._hold_back, self._send, log, ranks
                 )
                 try:
-                    ending = execution.settled(execution.run(data))
+                    ending = execution.end_run(execution.run(data))
                     if self._team is not None:
                         ending, why = self._team.verdict(ending)
                 except ProcessEnded as end:
@@ -262,7 +282,7 @@ class Worker:
         """The request to replace this process, if it is to end, has to by its team, or has leaked
         GPU memory. `before` are the bytes allocated before the attempt; None without a GPU."""
         if self._retiring:
-            return [ReplaceWorker(RETIRED)]
+            return [ReplaceWorker(RETIRED, retires=True)]
         if why is not None:
             return [ReplaceWorker(why)]
         now = allocated_bytes(self._device)

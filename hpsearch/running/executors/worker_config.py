@@ -43,7 +43,6 @@ class WorkerConfig:
         return self.prepares or connects
 
     def params(self, order: ev.Launch) -> dict[str, Any]:
-        """Every setting of an attempt."""
         return {**self.settings, **order.params}
 
     def folder(self, trial: int) -> Path | str:
@@ -57,28 +56,28 @@ class WorkerConfig:
 
 class WorkerState:
     """The state of a worker process that stays between attempts: the task, and its prepared data.
-    `fetch` makes the data from `launch`'s argument; `share` is its part of the device's memory, 1
-    and more for all."""
+    `fetch` makes the data from `launch`'s argument; `memory_fraction` is its part of the device's
+    memory, 1 and more for all."""
 
     def __init__(
-        self, config: WorkerConfig, fetch: Callable[[Any], Any], device: str, share: float
+        self, config: WorkerConfig, fetch: Callable[[Any], Any], device: str, memory_fraction: float
     ) -> None:
         self.config = config
         self.device = device
-        self._share = share
+        self._memory_fraction = memory_fraction
         self._fetch = fetch
         self._task: Task | None = None
         self._data: dict[str, Any] = {}
 
     def make_ready(self, order: ev.Launch) -> None:
-        """Build the task, unless it is there, and keep to the share of the device."""
+        """Build the task, unless it is there, and keep to its part of the device."""
         _ = self.task
         if self.config.prepares:  # others train in a process of their own
-            keep_to_share(self.device, self.share_for(order))
+            keep_to_share(self.device, self.memory_fraction_for(order))
 
-    def share_for(self, order: ev.Launch) -> float:
-        """The share of the device's memory that an attempt may take."""
-        return self._share if order.share is None else order.share
+    def memory_fraction_for(self, order: ev.Launch) -> float:
+        """The part of the device's memory that an attempt may take."""
+        return self._memory_fraction if order.memory_fraction is None else order.memory_fraction
 
     @property
     def task(self) -> Task:
@@ -88,8 +87,7 @@ class WorkerState:
         return self._task
 
     def data_for(self, order: ev.Launch, given: Any) -> Any:
-        """The prepared data for an attempt's settings, fetched by the argument of the order where
-        it is not here yet; None if the task prepares none."""
+        """The prepared data of an attempt, fetched if it is not here; None if none is prepared."""
         if not self.config.prepares:
             return None
         key = self.task.data_key(self.config.params(order))

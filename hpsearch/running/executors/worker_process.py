@@ -20,7 +20,7 @@ from trials.running.watcher import adopt, descendants, end_left, parent_of, watc
 from trials.tasks.function import process as training
 
 MARK = "HPSEARCH_WORKER"  # the environment variable that marks what a worker has started
-SETTLE_S = 1.0  # the time that processes may take to end by themselves after their attempt
+ENDING_S = 1.0  # the time that processes may take to end by themselves after their attempt
 KILL_S = 5.0  # the time in which those that were killed are waited for
 _LOOK_S = 0.02
 _SHOWN = 10
@@ -32,8 +32,7 @@ _FORKSERVER = b"multiprocessing.forkserver"
 
 
 def let_children_die_with_us() -> None:
-    """Let nothing that this process starts from now on outlive it, on Linux, and let it have the
-    environment of the caller."""
+    """Let nothing that starts from now on outlive this process, on Linux."""
     callers_folder.restore()
     if not hasattr(os, "pidfd_open"):
         return
@@ -83,7 +82,7 @@ def end_those_left(before: frozenset[int] | None) -> str | None:
     if not left:
         return None
     gc.collect()  # a pool of processes ends with the object that has started it
-    give_up = time.monotonic() + SETTLE_S
+    give_up = time.monotonic() + ENDING_S
     while left and time.monotonic() < give_up:
         time.sleep(_LOOK_S)
         left = started() - before
@@ -104,10 +103,8 @@ def _reap(before: frozenset[int]) -> None:
 
 
 def on_notice(call: Callable[[], None]) -> None:
-    """Call a function, in a thread of its own, when this process gets SIGTERM.
-
-    The main thread of a Ray worker is seldom in Python code, where a handler of Python's would run.
-    So a thread reads the byte that the interpreter writes as soon as the signal arrives."""
+    """Call a function, in a thread of its own, at SIGTERM. The main thread of a Ray worker is
+    seldom in Python code, so a thread reads the byte that the interpreter writes then."""
     heard, hearing = os.pipe()
     os.set_blocking(hearing, False)
     signal.signal(signal.SIGTERM, lambda number, frame: None)

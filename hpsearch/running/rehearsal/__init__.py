@@ -7,5 +7,4 @@
 - `first_look`: a command for a short while, to see what it prints
 - `shared_files`: files that trials write to places which all of them share
 - `used_process`: the same trial in a process that has trained another one
-- `unlearnt`: a first report that is no better than guessing, where trials are compared so early
 """

@@ -33,19 +33,19 @@ def rehearse(
     spec: StudySpec, name: str, device: str, note: Callable[[str], None]
 ) -> dict[str, float]:
     """Build the task and run one training step and one evaluation step; return what was measured,
-    and print what the data make one notice. Of a trial on several processes, the share of one is
+    and print what the data make one notice. Of a trial on several processes, the part of one is
     trained.
 
     Raises:
         SpecError: The task refuses its part of the file.
         UserError: The step diverges, does not fit in memory, or fails in the user's own code.
     """
-    share = spec.resources.gpu
+    gpus = spec.resources.gpu
     with drafts.temporary("hpsearch-check-") as folder:
         params, budget = heaviest(spec), trial_budget(spec)
         setup = Setup(params, spec.seed, budget, folder, device=device, goal=goal_of(spec))
-        if isinstance(share, float | int) and share > 0:
-            keep_to_share(device, share)
+        if isinstance(gpus, float | int) and gpus > 0:
+            keep_to_share(device, gpus)
         try:
             task = loading.load(spec.task, spec.base)
             assert isinstance(task, Rehearsed), "every built-in task is"

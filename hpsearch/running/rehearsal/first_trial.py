@@ -11,13 +11,12 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
-from hpsearch.brain.trial_log import lacking
+from hpsearch.brain.trial_log import missing_metrics
 from hpsearch.domain import events as ev
 from hpsearch.domain.numbers import duration, in_unit, pairs
 from hpsearch.errors import UserError
 from hpsearch.running.executors.first_report import Tried, try_out
 from hpsearch.running.executors.worker import ReplaceWorker
-from hpsearch.running.rehearsal import unlearnt
 from hpsearch.running.rehearsal.other_values import OtherValues, most_different, slowness_of
 from hpsearch.running.rehearsal.proposed_pattern import proposals
 from hpsearch.running.rehearsal.shared_files import SharedFiles
@@ -50,12 +49,7 @@ Note = Callable[[str], None]  # prints a line
 
 def first_report(spec: StudySpec, name: str, device: str, note: Note) -> dict[str, float]:
     """Train one trial up to its first report; return what was measured, or nothing after too long.
-
-    Raises:
-        SpecError: The task refuses its part of the file.
-        UserError: The trial fails or ends without a report, or its report is not one that the
-            study can use.
-    """
+    Raises SpecError if the task refuses its part, UserError without a report that is of use."""
     table = describe(spec.task["kind"]).settings
     known = space.defaults(spec.space, table, spec.requires) or {}
     params = space.completed(spec.space, spec.enqueue[0] if spec.enqueue else known, spec.requires)
@@ -69,8 +63,6 @@ def first_report(spec: StudySpec, name: str, device: str, note: Note) -> dict[st
     tried, printed = start(spec, params, device, **further)
     if isinstance(tried.news, ev.Reported):
         _note_report(spec, tried.news, tried, note)
-        for line in unlearnt.remarks(spec, tried.news.resource, tried.news.metrics):
-            note(f"{name}: {line}")
         if isinstance(tried.end, ev.Failed):
             failure = tried.end
             note(f"{name}: it then fails ({failure.kind.value}): {failure.text}")
@@ -123,13 +115,15 @@ def start(
 ) -> tuple[Tried, list[bytes]]:
     """Begin one trial, as `try_out` with `further` arguments; also the lines that it has printed,
     but for its reports."""
-    share = spec.resources.gpu
+    gpus = spec.resources.gpu
     with drafts.temporary("hpsearch-check-") as folder:
         config = worker_config(spec, folder)
         order = ev.Launch(0, 1, "check", params, spec.seed, until=0.0)
-        of_device = 1.0 if isinstance(share, str) or share == 0 else float(share)
+        memory_fraction = 1.0 if isinstance(gpus, str) or gpus == 0 else float(gpus)
         has_ranks = spec.resources.processes > 1
-        tried = try_out(config, order, device, of_device, LIMIT_S, has_ranks=has_ranks, **further)
+        tried = try_out(
+            config, order, device, memory_fraction, LIMIT_S, has_ranks=has_ranks, **further
+        )
         log = Path(str(config.log(0, 1)))
         return tried, _printed(log) if log.is_file() else []
 
@@ -140,7 +134,6 @@ def _printed(log: Path) -> list[bytes]:
 
 
 def _propose(spec: StudySpec, printed: list[bytes], note: Note) -> None:
-    """Print the patterns that would read reports."""
     metric = spec.objective.metric
     found = proposals(printed, metric, spec.budget.per_trial.unit)[:MOST_PROPOSED]
     for index, each in enumerate(found):
@@ -150,14 +143,10 @@ def _propose(spec: StudySpec, printed: list[bytes], note: Note) -> None:
 
 
 def _note_report(spec: StudySpec, report: ev.Reported, tried: Tried, note: Note) -> None:
-    """Print a first report.
-
-    Raises:
-        UserError: It lacks a metric that the study needs, or that is not finite.
-    """
+    """Print a first report. Raises UserError if it lacks a metric, or one is not finite."""
     at = in_unit(report.resource, spec.budget.per_trial.unit.value)
     note(f"first report: at {at}, after {duration(tried.seconds)}: {pairs(report.metrics)}")
-    problem = lacking(spec, report)
+    problem = missing_metrics(spec, report)
     if problem is not None:
         raise UserError(problem, "report it, or change objective or constraints")
     for objective in spec.objectives:

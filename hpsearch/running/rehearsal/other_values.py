@@ -31,11 +31,7 @@ Reports = Mapping[float, Mapping[str, float]]
 
 
 class OtherValues:
-    """Further starts of one trial.
-
-    Args:
-        first: The trial with `params`, up to its first report or further.
-    """
+    """Further starts of the trial with `params`, after the `first` up to its report or further."""
 
     def __init__(
         self, start: Start, spec: StudySpec, params: Mapping[str, Any], first: Tried, note: Note
@@ -51,10 +47,10 @@ class OtherValues:
     def compare(self) -> None:
         """Print a warning for parameters that change nothing in the trial's reports."""
         others = most_different(self._spec, self._params)
-        if not others or not (self._first.asked or _differing(others[0], self._params)):
+        if not others or not (self._first.queried or _differing(others[0], self._params)):
             return
         self._note("trying it again with other values of every parameter ...")
-        found = self._without_effect(others, self._first.asked)
+        found = self._without_effect(others, self._first.queried)
         if found is None:
             self._compare_alone(others[0])
         else:
@@ -64,28 +60,30 @@ class OtherValues:
         """Start again with another value of one parameter, for each, as long as there is time."""
         self._is_alone, give_up = True, time.monotonic() + ALONE_S
         names = _differing(other, self._params)
-        if len(names) + len(self._first.asked) < 2:
+        if len(names) + len(self._first.queried) < 2:
             return
-        for name in [*names, *self._first.asked]:
-            is_asked = name not in names
-            params = self._params if is_asked else {**self._params, name: other[name]}
+        for name in [*names, *self._first.queried]:
+            is_queried = name not in names
+            params = self._params if is_queried else {**self._params, name: other[name]}
             if time.monotonic() + self._first.seconds > give_up:
                 return
             if space.completed(self._spec.space, params, self._spec.requires) != params:
                 continue  # others would need values of their own, or none
-            found = self._without_effect([params], [name] if is_asked else ())
+            found = self._without_effect([params], [name] if is_queried else ())
             if found is not None:
                 self._note(replace(found, names=[name], is_all=False).warning)
 
     def _without_effect(
-        self, configurations: Sequence[Mapping[str, Any]], asked: Collection[str]
+        self, configurations: Sequence[Mapping[str, Any]], queried: Collection[str]
     ) -> NoEffect | None:
         """The parameters that make no difference between the first configuration and others, which
         are started until that is known; None as soon as one reports something else, or nothing."""
         courses: list[Course] = []
         is_enough = self._differs if self._is_alone else self._differs_and_is_timed
-        for place, params in enumerate(configurations, 1):
-            tried, _ = self._start(params, train_on_s=TRAIN_ON_S, is_enough=is_enough, others=asked)
+        for index, params in enumerate(configurations, 1):
+            tried, _ = self._start(
+                params, train_on_s=TRAIN_ON_S, is_enough=is_enough, others=queried
+            )
             if not tried.reports:
                 self._note(_without_report(params, tried))
                 return None
@@ -95,8 +93,8 @@ class OtherValues:
             noisy = {name for name, _ in self._first_metrics.items() - again.items()}
             if not self._is_same(tried.reports) or noisy & set(self._objectives):
                 return None
-            first = _course(self._params, dict.fromkeys(asked, 0), self._again, noisy)
-            courses.append(_course(params, dict.fromkeys(asked, place), tried.reports, noisy))
+            first = _course(self._params, dict.fromkeys(queried, 0), self._again, noisy)
+            courses.append(_course(params, dict.fromkeys(queried, index), tried.reports, noisy))
             total = self._spec.budget.per_trial.total
             found = no_effect([first, *courses], self._objectives, total, fewest=2)
             if found is not None:
@@ -124,8 +122,7 @@ class OtherValues:
 
 
 def slowness_of(tried: Tried, first: Tried) -> float:
-    """How many times as long a trial takes as the first one, between the reports that both have
-    made, or to the only one."""
+    """How many times as long a trial takes as the first one, between reports of both."""
     both = sorted(tried.trained_s.keys() & first.trained_s.keys())
     begin, end = both[0], both[-1]
     its_s, own_s = (each.trained_s[end] for each in (tried, first))
@@ -135,14 +132,13 @@ def slowness_of(tried: Tried, first: Tried) -> float:
 
 
 def _course(
-    params: Mapping[str, Any], asked: Mapping[str, int], reports: Reports, noisy: Collection[str]
+    params: Mapping[str, Any], queried: Mapping[str, int], reports: Reports, noisy: Collection[str]
 ) -> Course:
-    """A training without the metrics that differ between two trainings of one configuration; of
-    values that it asked for it is known that they are others."""
+    """A training without metrics that differ by chance; queried values differ by number."""
     kept = {}
     for at, metrics in reports.items():
         kept[at] = {name: value for name, value in metrics.items() if name not in noisy}
-    return Course({**params, **asked}, kept)
+    return Course({**params, **queried}, kept)
 
 
 def most_different(spec: StudySpec, params: Mapping[str, Any]) -> list[dict[str, Any]]:

@@ -1,7 +1,7 @@
 """`report:` patterns for what a command has printed, where none of it was a report.
 
-A number has its name before it, above it in the header of a table, or by its place, as the counts
-of tqdm, XGBoost and CatBoost. A proposal says what a study would read with it.
+A number has its name before it, above it in the header of a table, or by its position, as the
+counts of tqdm, XGBoost and CatBoost. A proposal says what a study would read with it.
 """
 
 import re
@@ -63,15 +63,15 @@ class Number:
     """A number in a line, and the expressions around it.
 
     Attributes:
-        place: The letters before it; in a table, the columns.
-        part: The word before it that names a part of the data, after its place; None without one.
+        position: The letters before it; in a table, the columns.
+        part: The position and the word before it that names a part of the data; None without one.
         rank: That of the part.
         mark: In a table, the expression between two cells.
     """
 
     name: str
     before: str
-    place: int
+    position: int
     after: str = ""
     part: tuple[int, str] | None = None
     rank: int = UNNAMED
@@ -185,16 +185,16 @@ def _in_row(text: str, header: str) -> Iterator[Number]:
     columns = list(zip(names, cells, strict=False))
     if len(cells) > len(names) or not any(_COUNTER.search(name) for name, _ in columns):
         return
-    for place, (name, cell) in enumerate(columns):
+    for position, (name, cell) in enumerate(columns):
         if ReportPattern("^{x}$").numbers_in(cell):
             rank = _rank_of(name)
-            yield Number(name.strip("\"' "), "", place, rank=rank, mark=mark)
+            yield Number(name.strip("\"' "), "", position, rank=rank, mark=mark)
         elif _COUNTER.search(name):
             return
 
 
 def _in_line(text: str) -> Iterator[Number]:
-    """The numbers of a line by the words before them, and by their place."""
+    """The numbers of a line by the words before them, and by their position."""
     text = _TIME.sub(lambda found: "_" * len(found[0]), text)
     words = [(each.start(), each[0]) for each in re.finditer(r"\b[a-z]+\b", text, re.IGNORECASE)]
     parts = [each for each in words if _rank_of(each[1]) != UNNAMED]
@@ -216,10 +216,10 @@ def _in_line(text: str) -> Iterator[Number]:
 
 def _joined(*named: tuple[Number, str]) -> str:
     """The pattern of numbers of one line, with their names in it."""
-    ordered = sorted(named, key=lambda each: each[0].place)
+    ordered = sorted(named, key=lambda each: each[0].position)
     mark = ordered[0][0].mark
     if not mark:
-        pieces = [(each.place, f"{each.before}{{{name}}}{each.after}") for each, name in ordered]
+        pieces = [(each.position, f"{each.before}{{{name}}}{each.after}") for each, name in ordered]
         for number, name in ordered:
             if number.part is not None and name != RESOURCE:
                 pieces.append((number.part[0], rf"\b{number.part[1]}\b"))
@@ -234,11 +234,11 @@ def _joined(*named: tuple[Number, str]) -> str:
     )
     text, column = (rf"^\s*{mark}\s*" if "|" in mark else r"^\s*"), 0
     for number, name in ordered:
-        passed = number.place - column
+        passed = number.position - column
         text += between if column else ""
         text += f"(?:{cell}{between}){{{passed}}}" if passed > 1 else passed * (cell + between)
         text += f"{{{name}}}"
-        column = number.place + 1
+        column = number.position + 1
     return rf"{text}(?:{between}|\s*$)"
 
 
@@ -275,7 +275,7 @@ def _preference(unit: Unit) -> Callable[[Number], tuple[bool, bool, int]]:
 
     def order(number: Number) -> tuple[bool, bool, int]:
         is_of_all = re.search(r"total|global|epoch", number.name, re.IGNORECASE)
-        return usual.search(number.name) is None, is_of_all is None, number.place
+        return usual.search(number.name) is None, is_of_all is None, number.position
 
     return order
 

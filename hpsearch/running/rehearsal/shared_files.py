@@ -19,7 +19,7 @@ from trials.descriptions.command import COMMAND
 from trials.descriptions.command_line import FOLDER
 from trials.tasks.command.program import open_for_writing
 
-MOST = 20_000  # files and folders that are looked at, the nearest first
+MOST_FILES = 20_000  # files and folders that are looked at, the nearest first
 SHOWN = 3
 _OTHERS = {"__pycache__", "node_modules", "wandb", "mlruns", DEFAULT_ROOT}
 """Places that trials share without harm: these give each run a folder of its own."""
@@ -50,7 +50,7 @@ class SharedFiles:
     def _files(self) -> Iterator[tuple[Path, Stamp]]:
         waiting = deque(sorted(self._folders))
         seen: set[Path] = set()
-        left = MOST
+        left = MOST_FILES
         while waiting and left > 0:
             folder = waiting.popleft()
             if folder in seen:

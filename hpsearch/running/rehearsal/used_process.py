@@ -28,13 +28,8 @@ def remarks_on_process(
     other: Mapping[str, Any],
     first: Tried,
 ) -> Iterator[str]:
-    """A sentence if the first trial reports something else after another one in its process, or if
-    that cannot be seen because its reports differ between new processes, too.
-
-    Args:
-        other: The parameters of the trial before.
-        first: The trial with `params` in a new process, up to its first report.
-    """
+    """A sentence if the `first` trial reports something else after one with `other` parameters in
+    its process, or if chance hides that."""
     at, metrics = next(iter(first.reports.items()))
     used, _ = start(params, before=other)
     if isinstance(used.news, ev.Failed):

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from hpsearch.brain.requests import LIMITS, limit_of
 from hpsearch.errors import UserError
 from hpsearch.study_file.models import StudySpec
 from hpsearch.study_file.text import with_budget
@@ -16,7 +17,6 @@ from trials.foreign import code_of
 
 FREE = ("resources", "track", "checkpoints")
 FREE_IN_TASK = ("report", "reports", "resource", "ends_early", "resumes")
-LIMITS = ("trials", "gpu_hours", "wall_clock", "cost")
 FREE_IN_BUDGET = (*LIMITS, "cost_per_gpu_hour")
 OPTIONS = {"enqueue": "use --enqueue", "study": "name the study that the file belongs to"}
 SHOWN = 60  # letters of a value in a message
@@ -24,12 +24,8 @@ SHOWN = 60  # letters of a value in a message
 
 @dataclass(frozen=True)
 class FileChanges:
-    """The differences of a study file from the one on record, by key: such as
-    ``task.ends_early: was not stated, now True``.
-
-    Args:
-        text: The file to go on with.
-    """
+    """The differences of a study file from the one on record, by key: such as ``task.ends_early:
+    was not stated, now True``; and the text to go on with."""
 
     text: str
     allowed: Mapping[str, str] = field(default_factory=dict)
@@ -69,8 +65,7 @@ def changes_between(before: StudySpec, after: StudySpec) -> FileChanges:
 
 
 def _is_raised(before: StudySpec, after: StudySpec, limit: str) -> bool:
-    name = "wall_clock_s" if limit == "wall_clock" else limit
-    was, now = getattr(before.budget, name), getattr(after.budget, name)
+    was, now = limit_of(before, limit), limit_of(after, limit)
     return now is None or (was is not None and now > was)
 
 

@@ -1,4 +1,21 @@
-"""The run of a study on Ray: its cluster, its executor, its driver, and its trackers."""
+"""The run of a study on Ray: its cluster, its executor, its driver, and its trackers.
+
+How a study is resumed, in the order of the calls in `drive`. A new one takes the same steps:
+
+ 1. `open_history` reads it with all its records, or creates it, once the cluster is there.
+ 2. `owning` takes over the lease of a driver that has died.
+ 3. `prepare` reads what others have written until then, and changes the records as the command
+ asks: another budget, configurations to try, failed trials to retry, a trial to train in full.
+ 4. `build_study` lets trials wait again that the study had ended without (`brain.reopening`), and
+ rebuilds the search and the ledger from the records.
+ 5. `Driver.run` calls `Study.begin`: attempts that the last driver left unfinished are ended, and
+ charged until its last sign of life; their trials are queued.
+ 6. The first tick gives free slots what is queued, before anything new (`Agenda.next`), and
+ `Attempts.launch` names the checkpoint that a trial continues from.
+
+Where programs ask for trials, each process takes steps 4 to 6 in a transaction, and joins the
+others in step 5 (`Study.join`).
+"""
 
 import logging
 import time
@@ -13,9 +30,9 @@ from hpsearch.domain.history import History
 from hpsearch.domain.lifecycle import State
 from hpsearch.domain.records import Environment, StudyRecord
 from hpsearch.errors import StudyHeld
-from hpsearch.running.checkpoint_folders import StudyFolder, folders_of, settle
+from hpsearch.running.checkpoint_folders import StudyFolder, folders_of
 from hpsearch.running.creation.study import environment
-from hpsearch.running.driver.loop import Driver, Watch, watched_by
+from hpsearch.running.driver.loop import Driver, OnTick, watched_by
 from hpsearch.running.driver.sweeping import Sweeper
 from hpsearch.running.study_run.brain import build_study
 from hpsearch.running.study_run.ownership import owning
@@ -50,15 +67,15 @@ class StudyRun:
 def drive(
     store: Store,
     run: StudyRun,
-    take_up: Callable[[], History],
-    watch: Watch,
+    open_history: Callable[[], History],
+    watch: OnTick,
     on_driver: Callable[[Driver], None],
 ) -> StudyRecord:
     """Drive a study on Ray until it has finished or was interrupted, and return its record.
 
-    `take_up` creates or loads the study once the cluster is there: without one, nothing is left
-    behind. `watch` is called after every tick, and `on_driver` with the driver before it starts,
-    for signal handlers."""
+    `open_history` creates or reads the study once the cluster is there: without one, nothing is
+    left behind. `watch` is called after every tick, and `on_driver` with the driver before it
+    starts, for signal handlers."""
     # Imported here: only a driver needs a cluster.
     from hpsearch.running.executors.awaited import AwaitedExecutor
     from hpsearch.running.executors.cluster.ray_cluster import cluster
@@ -68,14 +85,14 @@ def drive(
     with sending(senders), cluster(run.address, resources) as thread:
         executor = AwaitedExecutor(thread, worker_config(spec, run.home.folder), resources)
         try:
-            history = take_up()
+            history = open_history()
             device = f"{executor.gpus:g} GPU a worker" if executor.gpus else "CPU"
             # May read files for long: before the lease is taken, which nobody renews until the
             # driver runs.
             runs_on = environment(spec, device)
             _say_changes(store, history.study, runs_on)
             with owning(store, history.study, resources.lease_s) as lease:
-                settle_in(store, history, run, lease, runs_on)
+                prepare(store, history, run, lease, runs_on)
                 study = build_study(history, spec)
                 with closing(Sweeper(run.home)) as sweeper:
                     sweeper.begin(history.trials)
@@ -98,13 +115,13 @@ def _say_changes(store: Store, record: StudyRecord, runs_on: Environment) -> Non
         log.warning("not as before: %s - new trials may not compare with earlier ones", what)
 
 
-def settle_in(
+def prepare(
     store: Store, history: History, run: StudyRun, lease: Lease, runs_on: Environment
 ) -> None:
     """Note in a study's history what is new with this run; the driver's first tick writes it.
     Raises StudyHeld if another driver has changed the study since it was read."""
     store.refresh(history, -1)  # what another driver wrote before this one owned the study
-    move_in(store, history, run.home, lease)
+    claim_folder(store, history, run.home, lease)
     history.study.spec = run.spec.text  # it may have another budget now
     history.study.enqueued += map(dict, run.enqueue)
     now = time.time()
@@ -120,7 +137,7 @@ def settle_in(
     history.add_environment(runs_on)
 
 
-def move_in(store: Store, history: History, home: StudyFolder, lease: Lease) -> None:
+def claim_folder(store: Store, history: History, home: StudyFolder, lease: Lease) -> None:
     """Record a study's folder of checkpoints, and then mark it: in this order, every folder that
     carries a mark is in the database. Raises StudyHeld if another driver has given the study
     another uid since it was read, UserError if the folder cannot be used."""
@@ -130,9 +147,11 @@ def move_in(store: Store, history: History, home: StudyFolder, lease: Lease) -> 
             f"another driver took over study {record.name}",
             f"try again: hpsearch resume {record.name}",
         )
-    present = next(iter(folders_of(record)), None)
-    if (record.uid, present) != (home.mark.uid, home.folder):
-        settle(record, home)
+    folders = folders_of(record)
+    if record.uid != home.mark.uid or folders[:1] != [home.folder]:
+        record.uid = home.mark.uid
+        record.checkpoints = home.folder
+        record.former_checkpoints = [each for each in folders if each != home.folder]
         history.touch_study()
         store.commit(record.id, history.drain(), lease)
     home.claim()
@@ -146,8 +165,7 @@ def can_continue(history: History, number: int) -> bool:
 
 
 def _forget_asked(history: History) -> None:
-    """Let trials that were asked for begin again: workers cannot read the checkpoints of their
-    users."""
+    """Begin asked trials again: workers cannot read the checkpoints of their users."""
     for trial in history.trials:
         if trial.was_asked and trial.state is not State.COMPLETE:
             trial.checkpoint = None

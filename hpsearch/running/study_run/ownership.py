@@ -73,8 +73,7 @@ def _give_back(store: Store, lease: Lease, name: str) -> None:
 
 
 def refuse_if_held(store: Store, name: str) -> None:
-    """Refuse a study that another driver owns, or live processes ask, before a cluster is started
-    for it."""
+    """Raise StudyHeld, before a cluster is started, if others drive or ask a study."""
     study_id = store.find_study(name).id
     with store.reading() as connection:
         _refuse_asked(connection, study_id, name)

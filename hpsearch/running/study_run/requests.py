@@ -25,18 +25,17 @@ def ask(
     Returns the request, with its answer if there is one by now, and whether anybody drives the
     study: without a driver it waits for the next one. Raises StudyNotFound if no study has this
     name, and UserError if the study refuses or has ended."""
-    number, is_driven = place(store, name, kind, content, origin)
+    number, is_driven = send(store, name, kind, content, origin)
     answer = _answer(store, number) if is_driven else store.find_request(number)
     if answer.refused is not None:
         raise UserError(f"study {name} refuses: {answer.refused}")
     return answer, is_driven
 
 
-def place(
+def send(
     store: Store, name: str, kind: RequestKind, content: dict[str, Any], origin: str
 ) -> tuple[int, bool]:
-    """Ask something of a study as `ask`, and do not wait. Returns the id of the request, and
-    whether anybody drives the study."""
+    """As `ask`, without waiting. Returns the request's id, and whether anybody drives it."""
     with store.reading() as connection:
         study = find_study(connection, name)
     is_driven = study.driver is not None

@@ -34,15 +34,12 @@ class Watches(Watch):
         self._watches = dict(watches)
 
     def begins(self, driver: Driver) -> None:
-        """The study is about to be driven."""
         self._each(lambda one: one.begins(driver))
 
     def watch(self, study: Study, changes: Changes, now: float) -> None:
-        """Take in what a tick has committed."""
         self._each(lambda one: one.watch(study, changes, now))
 
     def ended(self, record: StudyRecord) -> None:
-        """The driver has ended in order."""
         self._each(lambda one: one.ended(record))
 
     def _each(self, call: Callable[[Watch], None]) -> None:

@@ -13,8 +13,7 @@ from trials.descriptions.builtin import BUILT_IN, describe
 
 
 def worker_config(spec: StudySpec, checkpoints: Path | str) -> WorkerConfig:
-    """The configuration of every worker of a study. `checkpoints` is the study's own folder, an
-    absolute path or a URL."""
+    """The configuration of every worker; `checkpoints` is the folder, absolute or a URL."""
     kind = spec.task["kind"]
     known = describe(kind).settings
     monitor = {}
@@ -35,8 +34,7 @@ def worker_config(spec: StudySpec, checkpoints: Path | str) -> WorkerConfig:
 
 
 def refuse_contradictions(spec: StudySpec, name: str) -> None:
-    """Raise SpecError if the code of a study, whose task was inspected, states other directions
-    than its file of this name."""
+    """Raise SpecError if the code, once inspected, states other directions than the file."""
     directions = [objective.direction for objective in spec.objectives]
     problems = loading.contradictions(spec.task, spec.base, directions)
     if problems:

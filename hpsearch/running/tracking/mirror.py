@@ -27,19 +27,17 @@ class SentTrial(NamedTuple):
 
 
 class Sent:
-    """The record of what one tracker was sent of one study, in a file beside its checkpoints.
-
-    A sender that takes up a study again begins where the last one ended. The file is written after
-    a sending: a sender that is killed in between sends that part again. `target` is the tracker's
-    place for the study; a record of another place does not count. `again` forgets the record."""
+    """The record of what one tracker was sent of one study, in a file beside its checkpoints; one
+    of another `target` does not count, and `again` forgets it. It is written after a sending, so
+    that one that is killed sends that part again."""
 
     def __init__(self, folder: str, tracker: str, target: str, *, again: bool = False) -> None:
-        self._place = folder_at(inside(folder, TRACKING))
+        self._folder = folder_at(inside(folder, TRACKING))
         self._file = f"{tracker}.json"
         self._target = without_passwords(target)
         self.study = ""  # the digest of the study's facts
         self.trials: dict[int, SentTrial] = {}
-        written = json.loads(self._place.text(self._file) or "{}")
+        written = json.loads(self._folder.text(self._file) or "{}")
         if written.get("target") == self._target and not again:
             self.study = written["study"]
             self.trials = {int(key): SentTrial(*sent) for key, sent in written["trials"].items()}
@@ -51,7 +49,7 @@ class Sent:
     def write(self) -> None:
         """Write the file. Raises what the store of the folder raises."""
         content = {"target": self._target, "study": self.study, "trials": self.trials}
-        self._place.write(self._file, json.dumps(content))
+        self._folder.write(self._file, json.dumps(content))
 
 
 class Mirror:
@@ -67,8 +65,7 @@ class Mirror:
         """True if the tracker, as it was begun here, has been sent the study."""
 
     def catch_up(self) -> None:
-        """Send everything committed since the last call. Raises what the tracker raises; the next
-        call sends the rest."""
+        """Send what was committed since. Raises what the tracker raises; the next call goes on."""
         self._record = self._store.find_study(self._spec.study)
         revision = self._store.revision(self._record.id)
         study = self._study_news()

@@ -40,8 +40,7 @@ _left_behind: list[threading.Thread] = []
 
 
 def any_is_stuck() -> bool:
-    """True if a sender that was left behind still runs: the end of this process would wait for what
-    its library does then."""
+    """True if a sender that was left behind still runs, and holds up this process's end."""
     return any(thread.is_alive() for thread in _left_behind)
 
 
@@ -77,13 +76,8 @@ def _is_installed(distribution: str) -> bool:
 
 
 class Senders:
-    """The senders of one study, which `begin` starts.
-
-    Args:
-        folder: Its folder of checkpoints, a path or a URL.
-        end_s: The seconds that `end` waits; None for no limit.
-        again: Whether to send everything once more.
-    """
+    """The senders of one study, which `begin` starts. `end` waits for them for `end_s` seconds,
+    None for no limit; `again` sends everything once more."""
 
     def __init__(
         self,
@@ -116,8 +110,7 @@ class Senders:
             self._senders.append(_Sender(*args, again=self._again))
 
     def end(self) -> list[str]:
-        """Let them send the rest, and wait for that for a while. Returns the places that everything
-        was sent to."""
+        """Let them send the rest, for a while. Returns the places that everything was sent to."""
         senders, self._senders = self._senders or [], []
         for sender in senders:
             sender.ending.set()
@@ -127,13 +120,7 @@ class Senders:
 
 
 class _Sender:
-    """Sends one study to one tracker until it is asked to end, and then the rest.
-
-    Args:
-        storage: The URL of the database, with its password.
-        folder: The study's folder of checkpoints; a path or a URL.
-        again: Whether to send everything once more.
-    """
+    """Sends one study to one tracker until it is asked to end, and then the rest."""
 
     def __init__(
         self, storage: str, study: str, folder: str, tracker: NamedTracker, *, again: bool
@@ -219,8 +206,7 @@ class _Sender:
 
 @contextmanager
 def sending(senders: Senders) -> Iterator[None]:
-    """At the end of the block, wait for senders that have begun; after a second Ctrl-C they are
-    left behind."""
+    """Wait at the end for senders that have begun; after a second Ctrl-C they are left."""
     try:
         yield
     except Exception:

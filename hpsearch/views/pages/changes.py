@@ -13,7 +13,7 @@ from starlette.responses import RedirectResponse, Response
 from hpsearch.domain.facts import RequestKind
 from hpsearch.errors import StudyNotFound, UserError
 from hpsearch.running.creation.study import spec_of
-from hpsearch.running.study_run.requests import place
+from hpsearch.running.study_run.requests import send
 from hpsearch.store.reading.queries import StudyHead, study_of_id
 from hpsearch.store.store import Store
 from hpsearch.study_file.space import contains
@@ -110,7 +110,7 @@ def raise_budget(store: Store, request: Request, study: StudyHead, form: Form) -
     limits = limits_of(form)
     if not limits:
         raise UserError("no limit is given")
-    return place(store, study.name, RequestKind.BUDGET, limits, _origin(request))[0]
+    return send(store, study.name, RequestKind.BUDGET, limits, _origin(request))[0]
 
 
 def propose(store: Store, request: Request, study: StudyHead, form: Form) -> int:
@@ -124,14 +124,14 @@ def propose(store: Store, request: Request, study: StudyHead, form: Form) -> int
     if problems:
         raise UserError("; ".join(problems))
     content = {"params": params, "why": form.get("why", "").strip()}
-    return place(store, study.name, RequestKind.PROPOSE, content, _origin(request))[0]
+    return send(store, study.name, RequestKind.PROPOSE, content, _origin(request))[0]
 
 
 def stop_trial(store: Store, request: Request, study: StudyHead, form: Form) -> int:
     """Ask for the end of one trial."""
     _refuse_unknown(form, ())
     content = {"trial": request.path_params["trial"]}
-    return place(store, study.name, RequestKind.STOP, content, _origin(request))[0]
+    return send(store, study.name, RequestKind.STOP, content, _origin(request))[0]
 
 
 def _refuse_unknown(form: Form, known: Iterable[str]) -> None:

@@ -103,6 +103,7 @@ CREATE TABLE studies (
 	directions JSON NOT NULL, 
 	state TEXT NOT NULL, 
 	reason TEXT, 
+	interruption TEXT, 
 	created DOUBLE NOT NULL, 
 	ended DOUBLE, 
 	active_seconds DOUBLE NOT NULL, 
@@ -114,7 +115,7 @@ CREATE TABLE studies (
 	former_checkpoints JSON NOT NULL, 
 	step_scale DOUBLE NOT NULL, 
 	enqueued JSON NOT NULL, 
-	race JSON, 
+	confirmation JSON, 
 	warm_start JSON NOT NULL, 
 	lease_owner TEXT, 
 	lease_epoch INTEGER DEFAULT '0' NOT NULL, 
@@ -144,7 +145,7 @@ budget:
   trials: 4
   per_trial: {epochs: 1}
 resources: {workers: 1, cpu: 1, gpu: 0}
-','["maximize"]','finished','all 3 trials have ended',1.0,9.0,8.0,'{}','{}','0123456789abcdef0123456789abcdef','/studies','/studies/checkpoints','["/studies/before"]',1000.0,'[{"learning_rate":0.0002}]','{"given":[4,null,null,null,1],"first":2,"begun":true}','[]',NULL,0,NULL,NULL,0,1,3.0);
+','["maximize"]','finished','all 3 trials have ended',NULL,1.0,9.0,8.0,'{}','{}','0123456789abcdef0123456789abcdef','/studies','/studies/checkpoints','["/studies/before"]',1000.0,'[{"learning_rate":0.0002}]','{"given":[4,null,null,null,1],"first":2,"search_waits":true}','[]',NULL,0,NULL,NULL,0,1,3.0);
 CREATE TABLE trials (
 	study_id INTEGER NOT NULL, 
 	number INTEGER NOT NULL, 

@@ -91,7 +91,7 @@ class ThreadExecutor:
             for event in worker.poll(0.02):
                 assert not isinstance(event, ReplaceWorker)
                 events.append(event)
-                if isinstance(event, ev.Asked):
+                if isinstance(event, ev.Queried):
                     self.asked.append((event.trial, event.attempt, event.name))
         return events
 

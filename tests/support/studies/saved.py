@@ -17,7 +17,7 @@ from hpsearch.running.creation.study import create_study
 from hpsearch.running.driver.loop import Driver, watched_by
 from hpsearch.running.driver.sweeping import Sweeper
 from hpsearch.running.study_run.brain import build_study
-from hpsearch.running.study_run.on_ray import move_in
+from hpsearch.running.study_run.on_ray import claim_folder
 from hpsearch.store.store import Store
 from hpsearch.study_file.levels import trial_budget
 from hpsearch.study_file.models import StudySpec
@@ -107,7 +107,7 @@ def drive(
     saving = Saving(executor, home.folder, whose)
     lease = store.acquire(history.study.id, "driver", 1e5)
     store.refresh(history, -1)
-    move_in(store, history, home, lease)
+    claim_folder(store, history, home, lease)
     study = build_study(history, spec)
     reports = 0
 

@@ -55,7 +55,7 @@ class SharedCards(SimulatedExecutor):
         slot = f"{card}-{self._made}"
         self._made += 1
         self.slots.append(slot)
-        self._ready.append(ev.SlotUp(slot, "node", "GPU", 1.0, card=card, most=self.most))
+        self._ready.append(ev.SlotUp(slot, "node", "GPU", 1.0, gpu_id=card, most=self.most))
 
     def _at(self, time: float, run: Any, level: float | None = None) -> None:
         if run is not None and level is not None:

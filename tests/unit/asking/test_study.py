@@ -36,7 +36,7 @@ from hpsearch.errors import (
 )
 from hpsearch.running.checkpoint_folders import Mark, StudyFolder
 from hpsearch.running.creation.study import spec_of
-from hpsearch.running.study_run.on_ray import StudyRun, settle_in
+from hpsearch.running.study_run.on_ray import StudyRun, prepare
 from hpsearch.running.study_run.ownership import owning
 from hpsearch.store import heartbeats
 from hpsearch.store.audit.checkpoints import unusable
@@ -389,7 +389,7 @@ def test_a_driver_begins_again_what_it_cannot_read(sqlite_url, tmp_path):
         home = StudyFolder(Mark("asked", history.study.uid or ""), str(tmp_path / "own"))
         run_of = StudyRun(spec, home, spec.resources)
         with owning(store, history.study, 60.0) as lease:
-            settle_in(store, history, run_of, lease, Environment(1.0, None, {}, "CPU"))
+            prepare(store, history, run_of, lease, Environment(1.0, None, {}, "CPU"))
     assert [each.checkpoint for each in history.trials] == [None, "best"]
 
 

@@ -59,8 +59,8 @@ def test_a_finished_trial_has_its_findings_and_a_well_later_attempt_clears_an_ea
 
 def test_a_trial_that_was_pruned_still_hears_what_its_worker_found():
     study, trial = started()
-    study._attempts.end(study.running[0], "pruned", 1.0)
-    study._log.move(trial, State.PRUNED)
+    study._context.attempts.end(study.running[0], "pruned", 1.0)
+    study._context.log.move(trial, State.PRUNED)
     study.history.drain()
     study.on_event(ev.Stopped(0, 1, findings=(PLATEAU,)), 2.0)
     assert trial.state is State.PRUNED

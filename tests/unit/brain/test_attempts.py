@@ -19,7 +19,7 @@ class Nodes:
         self.runs: dict[str, ev.Launch] = {}
         self.study.begin(0.0)
         for node in nodes:
-            self.happens(ev.SlotUp(node, "10.0.0.1", "cpu", 1.0, place=node), 0.0)
+            self.happens(ev.SlotUp(node, "10.0.0.1", "cpu", 1.0, node_id=node), 0.0)
         self.tick(0.0)
 
     def happens(self, event: ev.Event, now: float) -> None:

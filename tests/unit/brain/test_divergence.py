@@ -86,8 +86,8 @@ def test_a_driver_that_takes_the_study_up_judges_as_the_one_before():
         if not simulation.study.finished:
             simulation.tick()
     assert any(trial.error_kind is ErrorKind.DIVERGED for trial in simulation.history.trials)
-    known = simulation.study._searcher._rungs
-    again = brain(spec, simulation.history)._searcher._rungs
+    known = simulation.study._context.searcher._rungs
+    again = brain(spec, simulation.history)._context.searcher._rungs
     assert known is not None
     assert again is not None
     for one, other in zip([*known.rungs, known.ended], [*again.rungs, again.ended], strict=True):

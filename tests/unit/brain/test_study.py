@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from hpsearch.brain.reopening import failed_trials, reopen, retry
 from hpsearch.brain.study import Study
-from hpsearch.brain.trial_log import lacking
+from hpsearch.brain.trial_log import missing_metrics
 from hpsearch.domain import events as ev
 from hpsearch.domain.facts import ErrorKind, Role
 from hpsearch.domain.lifecycle import State
@@ -439,9 +439,9 @@ def test_a_report_without_the_objective_fails_the_trial_and_names_what_it_has():
 def test_a_report_of_nothing_and_one_of_too_much_are_told_in_a_line():
     spec = spec_with()
     nothing = ev.Reported(0, 1, 1.0, {})
-    assert lacking(spec, nothing) == "the report at 1 has no loss; it has no metric at all"
+    assert missing_metrics(spec, nothing) == "the report at 1 has no loss; it has no metric at all"
     much = ev.Reported(0, 1, 1.0, {f"m{n:05}": 1.0 for n in range(10_000)})
-    text = lacking(spec, much) or ""
+    text = missing_metrics(spec, much) or ""
     assert text.startswith("the report at 1 has no loss; it has m00000, m00001, ")
     assert text.endswith("m00019 and 9980 more")
 

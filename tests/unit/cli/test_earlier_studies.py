@@ -46,9 +46,11 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def simulated(store: Store, run: StudyRun, take_up: Any, watch: Any, on_driver: Any) -> StudyRecord:
+def simulated(
+    store: Store, run: StudyRun, open_history: Any, watch: Any, on_driver: Any
+) -> StudyRecord:
     """Drives a study as `on_ray.drive` does, without a cluster."""
-    history: History = take_up()
+    history: History = open_history()
     executor = SimulatedExecutor(Bowl(), trial_budget(run.spec), 1)
     lease = store.acquire(history.study.id, "test", LEASE_TTL_S)
     Driver(build_study(history, run.spec), executor, store, lease, clock=executor.clock).run()

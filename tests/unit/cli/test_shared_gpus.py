@@ -9,8 +9,8 @@ from hpsearch.domain.lifecycle import State
 from unit.conftest import SPEC, _trial
 
 FOUND = {
-    "H100 <b>": {"trials": 4, "most": 7, "is_settled": True},
-    "T4": {"trials": 1, "most": 16, "is_settled": False},
+    "H100 <b>": {"trials": 4, "most": 7, "is_final": True},
+    "T4": {"trials": 1, "most": 16, "is_final": False},
 }
 PRICED = SPEC.replace("gpu_hours: 1", "gpu_hours: 1, cost_per_gpu_hour: 2")
 SAID = (

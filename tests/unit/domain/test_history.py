@@ -12,21 +12,6 @@ def history_of(trials: int) -> History:
     )
 
 
-def test_readers_of_long_ago_look_at_all_trials(monkeypatch):
-    monkeypatch.setattr("hpsearch.domain.history.REMEMBERED", 3)
-    history = History(StudyRecord(0, "s", ""))
-    for number in range(3):
-        history.add_trial(Trial(number, State.QUEUED, {}))
-    clock, numbers = history.changed_since(0)
-    assert numbers == [2, 1, 0]
-    for number in range(3, 8):
-        history.add_trial(Trial(number, State.QUEUED, {}))
-        latest, numbers = history.changed_since(history._clock - 1)
-        assert numbers == [number]
-    assert sorted(history.changed_since(clock)[1]) == list(range(8))
-    assert history.changed_since(latest)[1] == []
-
-
 def test_a_drain_hands_over_what_was_touched_once():
     history = history_of(2)
     assert not history.drain()

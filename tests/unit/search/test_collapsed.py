@@ -56,7 +56,7 @@ class Watched:
 
     def searcher(self) -> Searcher:
         """As of a driver that takes the study up now."""
-        return brain(self.spec, self.history)._searcher
+        return brain(self.spec, self.history)._context.searcher
 
     def train(self, *shown: Mapping[str, float]) -> float | None:
         """The epoch at which the trial is stopped, with the last of what it shows from then on."""

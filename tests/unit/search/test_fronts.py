@@ -116,7 +116,7 @@ def test_what_shows_the_same_values_decides_nothing():
     for number in range(4):
         rungs.arrive(0, number, ParetoPoint(0.0, (0.5, 0.5)))
     assert rungs.rungs[0].is_tied
-    assert rungs.share(0) == 1.0
+    assert rungs.fraction(0) == 1.0
 
 
 def test_fronts_that_stay_foretell_and_fronts_that_turn_do_not():

@@ -131,7 +131,7 @@ def test_a_sampler_is_told_the_parameters_that_it_would_find_in_all_trials(kind,
 
 def proposed(spec: StudySpec, history: History, given: dict[str, Any] | None = None) -> Trial:
     trial = history.add_trial(Trial(len(history.trials), State.QUEUED, {}))
-    brain(spec, history)._searcher.proposals.propose(trial, given)
+    brain(spec, history)._context.searcher.proposals.propose(trial, given)
     return trial
 
 

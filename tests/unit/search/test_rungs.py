@@ -122,7 +122,7 @@ def test_where_half_show_the_very_same_value_nothing_is_decided():
     rungs = Rungs([1], total=9, eta=3)
     for number in range(4):
         rungs.arrive(0, number, 0.4722)
-    assert rungs.share(0) == 1.0
+    assert rungs.fraction(0) == 1.0
     judgement = rungs.arrive(0, 4, 0.5)
     assert "decides nothing" in judgement.why
     while (number := promoted(rungs)) is not None:
@@ -130,7 +130,7 @@ def test_where_half_show_the_very_same_value_nothing_is_decided():
     assert not rungs.rungs[0].waiting
     for number in range(5, 20):
         rungs.arrive(0, number, 0.4 - 0.01 * number)
-    assert rungs.share(0) < 1.0, "they are few among the others"
+    assert rungs.fraction(0) < 1.0, "they are few among the others"
 
 
 def test_diverged_trials_do_not_look_like_a_model_that_has_learnt_nothing():
@@ -139,7 +139,7 @@ def test_diverged_trials_do_not_look_like_a_model_that_has_learnt_nothing():
         rungs.arrive(0, number, math.inf)
         rungs.arrive(0, 10 + number, 0.1 * number)
     assert not rungs.rungs[0].is_tied
-    assert rungs.share(0) == pytest.approx(1 / 3)
+    assert rungs.fraction(0) == pytest.approx(1 / 3)
 
 
 def test_a_report_made_again_replaces_the_first_one():
@@ -211,17 +211,17 @@ def told(noise: float, trials: int, draw: np.random.Generator, eta: int = 3) -> 
 def test_a_rung_that_tells_everything_lets_one_in_eta_through_and_another_nearly_all():
     for eta in (2, 3, 4):
         rungs, _ = told(0.0, 60, np.random.default_rng(0), eta)
-        assert rungs.share(0) == pytest.approx(1 / eta)
+        assert rungs.fraction(0) == pytest.approx(1 / eta)
         assert rungs.rungs[0].gone_on == 60 // eta
     rungs, truth = told(1e6, 120, np.random.default_rng(1))
     assert abs(truth) < 0.2
-    assert rungs.share(0) > 0.8
+    assert rungs.fraction(0) > 0.8
     assert rungs.rungs[0].gone_on > 80
 
 
 def test_the_less_a_rung_tells_the_more_go_on():
     noises = (0.1, 3.0, 30.0)
-    shares = [selected(noise, np.random.default_rng(2))[0].share(0) for noise in noises]
+    shares = [selected(noise, np.random.default_rng(2))[0].fraction(0) for noise in noises]
     assert shares[0] == pytest.approx(1 / 3)
     assert shares[0] < shares[1] < shares[2]
 
@@ -284,15 +284,15 @@ def test_standings_that_are_read_from_the_records_are_those_that_were_kept(
     for _ in range(ticks):
         if not simulation.study.finished:
             simulation.tick()
-    kept = simulation.study._searcher._rungs
-    read = brain(spec, simulation.history)._searcher._rungs
+    kept = simulation.study._context.searcher._rungs
+    read = brain(spec, simulation.history)._context.searcher._rungs
     assert kept is not None
     assert read is not None
     for index, (one, other) in enumerate(zip(kept.rungs, read.rungs, strict=True)):
         assert one.scores == other.scores
         assert one.waiting == other.waiting
         assert (one.judged, one.gone_on) == (other.judged, other.gone_on)
-        assert kept.share(index) == read.share(index)
+        assert kept.fraction(index) == read.fraction(index)
 
 
 def earlier_with(*rungs: EarlierRung) -> EarlierStudy:

@@ -113,9 +113,9 @@ class DataSet(abc.ABC, Generic[SpecT, Examples]):
         """The examples where the mask is true."""
         return list(itertools.compress(examples, mask))
 
-    def problems(self, remark: Callable[[str], None] | None = None) -> list[Problem]:
-        """All problems of the files, those of the test file included. `remark` takes sentences on
-        data that has no problems."""
+    def problems(self, remark: Callable[[str, str], None] | None = None) -> list[Problem]:
+        """All problems of the files, those of the test file included. `remark` takes keys,
+        each with a sentence on its data, where there are no problems."""
         train, problems = self._train()
         parts, problems = self._parts(train, problems)
         test, of_test = self._other(train, self.spec.test, "task.test")
@@ -124,7 +124,7 @@ class DataSet(abc.ABC, Generic[SpecT, Examples]):
             assert train is not None
             assert parts is not None
             for where, what in self._remarks(train, parts[1], test):
-                remark(f"{where}: {what}")
+                remark(where, what)
         return problems
 
     def prepare(self, settings: Any) -> Any:

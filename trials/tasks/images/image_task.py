@@ -186,7 +186,7 @@ class ImageClassification(TrainedTask[ImageSpec]):
     def __init__(self, task: Mapping[str, Any], base: Path) -> None:
         super().__init__(task, base, ImageSpec.parse(task, base))
 
-    def problems(self, remark: Callable[[str], None] | None = None) -> list[Problem]:
+    def problems(self, remark: Callable[[str, str], None] | None = None) -> list[Problem]:
         try:
             return self.DATA(self._sized()).problems(remark)
         except TaskError as error:

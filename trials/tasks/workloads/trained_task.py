@@ -64,7 +64,7 @@ class TrainedTask(Generic[SpecT]):
         """The part, with the choices of settings or of a model."""
         return self.spec
 
-    def problems(self, remark: Callable[[str], None] | None = None) -> list[Problem]:
+    def problems(self, remark: Callable[[str, str], None] | None = None) -> list[Problem]:
         """The problems of the data files; `remark` as of `DataSet.problems`."""
         return self.DATA(self.spec).problems(remark)
 

@@ -43,8 +43,7 @@ False if it has to be tried again."""
 
 
 def keep(target: Path | str, part: str, text: str) -> bool:
-    """Write a part of a log, whose file's name ends so, to its place at a path or URL; False, with
-    a warning, if that failed."""
+    """Write a part of a log to its place at a path or URL; False, with a warning, if it failed."""
     folder, name = folders.split(f"{target}{part}")
     try:
         folders.folder_at(folder).write(name, text)

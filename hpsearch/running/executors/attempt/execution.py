@@ -39,7 +39,7 @@ RETIRED = "told to end (SIGTERM)"
 
 Ending = ev.Finished | ev.Stopped | ev.Failed
 
-Message = ev.Reported | ev.Asked | ev.Noted  # what an attempt says while it trains
+Message = ev.Reported | ev.Queried | ev.Noted  # what an attempt says while it trains
 
 log = logging.getLogger("hpsearch")
 
@@ -88,39 +88,36 @@ class Control:
             self.deadline += waited_s
 
 
+@dataclass
 class Execution:
     """One attempt, from its order to its end.
 
-    `began` is called with the arithmetic of the attempt, and again once it can train, with the
-    seconds of its start; `said` with each report, question and note, and whether the attempt now
-    waits for an answer. `ranks` are the processes that train it together; None for this one alone.
+    Attributes:
+        began: Called with the arithmetic of the attempt, and again once it can train, with the
+            seconds of its start.
+        said: Called with each report, question and note, and whether the attempt now waits for an
+            answer.
+        ranks: The processes that train it together; None for this one alone.
+        reached: The resource of the last report that was sent; None before the first one.
+        before: The processes that its own process had started before it began to train; None until
+            it has.
     """
 
-    def __init__(
-        self,
-        state: WorkerState,
-        order: ev.Launch,
-        control: Control,
-        began: Callable[[ev.Began], None],
-        said: Callable[[Message, bool], None],
-        log: LogFile | None,
-        ranks: Ranks | None = None,
-    ) -> None:
-        self._state = state
-        self._config = state.config
-        self._order = order
-        self._key = order.trial, order.attempt
-        self._control = control
-        self._began = began
-        self._said = said
-        self._log = log
-        self._ranks = ranks
-        self.reached: float | None = None
-        """The resource of the last report that was sent; None before the first one."""
-        self._runner: Runner | None = None
-        self.before: frozenset[int] | None = None
-        """The processes that its own process had started before it began to train, if it has."""
+    state: WorkerState
+    order: ev.Launch
+    control: Control
+    began: Callable[[ev.Began], None]
+    said: Callable[[Message, bool], None]
+    log: LogFile | None
+    ranks: Ranks | None
+    reached: float | None = None
+    before: frozenset[int] | None = None
+
+    def __post_init__(self) -> None:
+        self._config = self.state.config
+        self._key = self.order.trial, self.order.attempt
         self._thinning = Thinning(self._config.budget)
+        self._runner: Runner | None = None
         self._changes: list[Finding] = []
         """In what its arithmetic differs from how its trial has computed so far."""
 
@@ -134,7 +131,7 @@ class Execution:
 
     def _send(self, report: ev.Reported, *, waits: bool) -> None:
         self.reached = report.resource
-        self._said(report, waits)
+        self.said(report, waits)
 
     def _send_rest(self) -> None:
         last = self._thinning.rest()
@@ -143,11 +140,11 @@ class Execution:
 
     def _trained(self, given: Any) -> Ending:
         try:
-            self._state.make_ready(self._order)
-            params, began = self._settle_arithmetic()
-            self._began(began)
+            self.state.make_ready(self.order)
+            params, began = self._adopt_arithmetic()
+            self.began(began)
             self._runner = self._start(params, given)
-            self._began(replace(began, start_up_s=time.monotonic() - self._control.ordered))
+            self.began(replace(began, start_up_s=time.monotonic() - self.control.ordered))
             self.before = worker_process.started()
             return self._drive(self._runner)
         except Pruned as verdict:
@@ -161,12 +158,9 @@ class Execution:
             kind = ErrorKind(failure.kind)
             return ev.Failed(*self._key, kind, failure.text, details=failure.details)
 
-    def settled(self, ending: Ending) -> Ending:
-        """End the run. Returns its ending with the findings on its health, and with the best
-        checkpoint, which is whole by now.
-
-        A slot is not free while its training still runs: the executor kills a worker in which one
-        continues for too long."""
+    def end_run(self, ending: Ending) -> Ending:
+        """End the run. Returns its ending with the findings on its health, and the best checkpoint,
+        which is whole by now. A slot is not free while its training still runs."""
         runner = self._runner
         if runner is None:
             return ending
@@ -181,15 +175,15 @@ class Execution:
             return replace(ending, best=_text(best), sizes=_sizes(ending.checkpoint, best))
         return ending
 
-    def _settle_arithmetic(self) -> tuple[dict[str, Any], ev.Began]:
-        given = self._order.arithmetic
+    def _adopt_arithmetic(self) -> tuple[dict[str, Any], ev.Began]:
+        given = self.order.arithmetic
         before = None if given is None else Arithmetic.from_plain(given)
         settings, now = arithmetic.adopt(
             before,
-            self._config.params(self._order),
-            self._state.device,
+            self._config.params(self.order),
+            self.state.device,
             threads=self._config.threads,
-            known=self._state.task.settings,
+            known=self.state.task.settings,
         )
         changes = [] if before is None else arithmetic.differences(before, now)
         if changes:
@@ -198,26 +192,25 @@ class Execution:
         return settings, ev.Began(*self._key, now.as_plain())
 
     def _start(self, params: Mapping[str, Any], given: Any) -> Runner:
-        """The run, continued where that is possible. If all its checkpoints are damaged, it starts
-        from the beginning."""
-        order = self._order
+        """The run, continued where that is possible: not if all its checkpoints are damaged."""
+        order = self.order
         setup = Setup(
             params=params,
             seed=order.seed,
             budget=self._config.budget,
             folder=self._config.folder(order.trial),
             resume_from=order.resume_from or None,
-            device=self._state.device,
+            device=self.state.device,
             goal=self._config.goal,
             attempt=order.attempt,
-            log=None if self._log is None else self._log.path,
+            log=None if self.log is None else self.log.path,
             number=order.trial,
             goals=self._config.goals,
-            ranks=self._ranks,
-            share=self._state.share_for(order),
+            ranks=self.ranks,
+            share=self.state.memory_fraction_for(order),
         )
-        task = self._state.task
-        data = self._state.data_for(order, given)
+        task = self.state.task
+        data = self.state.data_for(order, given)
         try:
             return Runner(task, data, setup, self._ask, self._note)
         except CheckpointError as damage:
@@ -226,7 +219,7 @@ class Execution:
             return Runner(task, data, afresh, self._ask, self._note)
 
     def _drive(self, runner: Runner) -> Ending:
-        control = self._control
+        control = self.control
         total = self._config.budget.total
         checkpoint: str | None = None
         while not control.interrupts():
@@ -256,7 +249,7 @@ class Execution:
         """Send a report, unless there are very many. If the attempt waits after it, its checkpoint
         is of exactly this level, to continue from if it is paused. Else it does not wait for its
         disk."""
-        waits = self._control.until <= report.resource < self._config.budget.total
+        waits = self.control.until <= report.resource < self._config.budget.total
         waits = waits and not report.is_last
         checkpoint, best, saved_at = report.checkpoint, report.best, report.saved_at
         if waits:
@@ -274,31 +267,31 @@ class Execution:
             saved_at,
             report.is_last,
         )
-        if self._thinning.due(reported, self._control.until):
+        if self._thinning.due(reported, self.control.until):
             self._send(reported, waits=waits)
         return reported
 
     def _ask(self, question: Question) -> Mapping[str, Any]:
-        self._control.given.pop(question.name, None)  # an answer from before
-        self._said(ev.Asked(*self._key, question.name, question.distribution), True)
-        self._control.wait_for_value(question.name)
-        return self._control.given
+        self.control.given.pop(question.name, None)  # an answer from before
+        self.said(ev.Queried(*self._key, question.name, question.distribution), True)
+        self.control.wait_for_value(question.name)
+        return self.control.given
 
     def _note(self, note: Note) -> None:
         self._send_rest()  # the note may add to the last one
         noted = ev.Noted(*self._key, note.attributes, note.constraints, note.metrics, note.kept)
-        self._said(noted, False)
+        self.said(noted, False)
 
     def _finished(self, runner: Runner, why: str) -> ev.Finished:
         best = runner.best
         return ev.Finished(*self._key, why, _text(best), sizes=_sizes(best, best))
 
     def _timed_out(self) -> ev.Failed:
-        text = f"ran past its time limit of {self._order.time_limit_s:g} s"
+        text = f"ran past its time limit of {self.order.time_limit_s:g} s"
         return ev.Failed(*self._key, ErrorKind.TIMEOUT, text)
 
     def _stopped(self, runner: Runner, checkpoint: str | None) -> ev.Stopped:
-        control = self._control
+        control = self.control
         saved = runner.save() if control.save else None
         why = RETIRED if control.retired else None
         kept = checkpoint if saved is None else str(saved)

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from hpsearch.domain import events as ev
 from trials.contract import Budget, Finding, Severity
 
-MOST = 1000  # an attempt's reports are all recorded up to this number
+MOST_REPORTS = 1000  # an attempt's reports are all recorded up to this number
 SILENT_S = 5.0
 """After so many seconds without a recorded report, the next one is recorded in any case: others see
 that the attempt goes on, and its earlier checkpoints may go."""
@@ -29,13 +29,12 @@ class Thinning:
         self._last: ev.Reported | None = None  # if it was held back
 
     def due(self, report: ev.Reported, until: float) -> bool:
-        """True if a report is to be recorded now; else it is held back. The attempt waits for a
-        command at the level `until`."""
+        """True if a report is recorded now, else it is held back; at `until` the attempt waits."""
         self._made += 1
         level = bisect_right(self._budget.report_at, report.resource)
         is_new_level = level != self._level
         self._level = level
-        is_early = self._recorded < MOST
+        is_early = self._recorded < MOST_REPORTS
         is_late = self._clock() - self._since >= SILENT_S
         is_due = is_new_level or is_early or is_late or report.resource >= until
         self._last = None if is_due else report
@@ -55,5 +54,5 @@ class Thinning:
         if self._made == self._recorded:
             return ()
         what = f"{self._made:,} reports, of which {self._recorded:,} are recorded"
-        hint = f"above {MOST:,} they are thinned: report less often"
+        hint = f"above {MOST_REPORTS:,} they are thinned: report less often"
         return (Finding("many_reports", f"{what}; {hint}", Severity.NOTICE),)

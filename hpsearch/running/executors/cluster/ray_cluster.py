@@ -169,8 +169,7 @@ def _quietly() -> dict[str, Any]:
 
 @contextmanager
 def _without_secrets() -> Iterator[None]:
-    """Keep access to the database from processes that start meanwhile, also where Ray runs this one
-    as a job."""
+    """Keep access to the database from what starts meanwhile, also in a job of Ray's."""
     secrets = (*_SECRETS, JOB_CONFIG)
     kept = {name: os.environ.pop(name) for name in secrets if name in os.environ}
     if JOB_CONFIG in kept:
@@ -213,8 +212,7 @@ class Node:
 
 
 class HeadNode:
-    """The head of the cluster, and the nodes that it knows. `patience_s` is its longest silence
-    that is accepted."""
+    """The head of the cluster, silent for at most `patience_s`, and the nodes that it knows."""
 
     def __init__(self, patience_s: float) -> None:
         self._patience_s = patience_s
@@ -247,8 +245,7 @@ class HeadNode:
             self._closed.wait(ASK_S)
 
     def check(self) -> None:
-        """Raise ClusterLost if the head was silent for too long, or this process's own node has
-        died."""
+        """Raise ClusterLost if the head was silent for too long, or its node here has died."""
         now = time.monotonic()
         silent_s = self._silent_s(now)
         if silent_s > self._patience_s:
@@ -310,8 +307,7 @@ class HeadNode:
         return [node for name, node in self.nodes.items() if self.offers(name)]
 
     def await_node(self, unless: Callable[[], bool]) -> None:
-        """Wait until a node offers CPUs, as a head that runs no trials may be alone at first, or
-        something else is true."""
+        """Wait until a node offers CPUs, as a head may be alone at first, or else `unless`."""
         if self._offers_cpus() or unless():
             return
         log.warning("waiting for the first node of the cluster that runs trials")
@@ -344,13 +340,13 @@ def ask_head(
     """Ask the head something for which Ray would wait a minute, or for ever. Returns None if there
     is no answer in `SILENT_S`; one that comes after all goes to `late`, in a thread. Raises errors
     that are not Ray's."""
-    asked: Future[Answer] = Future()
+    future: Future[Answer] = Future()
 
     def ask() -> None:
         try:
-            asked.set_result(question())
+            future.set_result(question())
         except Exception as error:  # noqa: BLE001  # it is raised below
-            asked.set_exception(error)
+            future.set_exception(error)
 
     def take(answered: Future[Answer]) -> None:
         if answered.exception() is None:
@@ -358,10 +354,10 @@ def ask_head(
 
     threading.Thread(target=ask, name="asking", daemon=True).start()
     try:
-        return asked.result(SILENT_S)
+        return future.result(SILENT_S)
     except (TimeoutError, RayError) as error:
         log.debug("the head of the cluster does not answer: %s", error)
-        asked.add_done_callback(take)
+        future.add_done_callback(take)
         return None
 
 

@@ -67,10 +67,8 @@ def free_by_node() -> Mapping[str, Mapping[str, float]]:
 
 
 def has_autoscaler() -> bool:
-    """True if something starts nodes where the cluster lacks resources.
-
-    The head is asked as `ray status` asks it, which prints for people. KubeRay's autoscaler has
-    seen a version of the cluster's state; that of `ray up` leaves a report."""
+    """True if something starts nodes where the cluster lacks resources, asked for as `ray status`
+    does. KubeRay's has seen a version of the cluster's state; that of `ray up` leaves a report."""
     client = GcsClient(address=ray.get_runtime_context().gcs_address)
     reply = GetClusterStatusReply()
     reply.ParseFromString(client.get_cluster_status(timeout_s=10))

@@ -50,15 +50,15 @@ class RayThread:
         Raises:
             ClusterLost: It takes longer. It is not stopped.
         """
-        asked: Future[T] = Future()
-        self._last = asked
-        self._calls.put((asked, function))
+        future: Future[T] = Future()
+        self._last = future
+        self._calls.put((future, function))
         left_s = limit_s
         while True:
             began = time.monotonic()
-            wait([asked], min(LOOK_S, left_s))
-            if asked.done():
-                return asked.result()
+            wait([future], min(LOOK_S, left_s))
+            if future.done():
+                return future.result()
             watch()
             left_s -= min(time.monotonic() - began, 2 * LOOK_S)
             if left_s <= 0:
@@ -72,12 +72,12 @@ class RayThread:
 
     def _work(self) -> None:
         while (call := self._calls.get()) is not None:
-            asked, function = call
+            future, function = call
             try:
-                asked.set_result(function())
+                future.set_result(function())
             except BaseException as error:  # noqa: BLE001 - it is raised where it is waited for
-                asked.set_exception(error)
-            del call, asked, function
+                future.set_exception(error)
+            del call, future, function
         _threads.remove(self)
 
 

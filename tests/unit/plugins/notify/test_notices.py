@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from hpsearch.brain.requests import INTERRUPTED
+from hpsearch.domain.facts import Interruption
 from hpsearch.domain.lifecycle import State
 from hpsearch.domain.records import Outcome, StudyRecord, StudyState
 from hpsearch.errors import ClusterLost, UserError
@@ -91,19 +91,31 @@ def test_lost_workers_are_told_and_counted():
 
 
 @pytest.mark.parametrize(
-    ("state", "reason", "event", "words"),
+    ("state", "by", "reason", "event", "words"),
     [
-        (StudyState.FAILED, "3 trials failed", "trouble", "gave up: 3 trials failed"),
-        (StudyState.INTERRUPTED, "disk full", "trouble", "was interrupted: disk full"),
-        (StudyState.INTERRUPTED, None, "end", "was interrupted: it was asked to stop"),
-        (StudyState.INTERRUPTED, INTERRUPTED, "end", "was interrupted"),
-        (StudyState.INTERRUPTED, "stopped by ann@desk", "end", "was interrupted: stopped by ann"),
-        (StudyState.FINISHED, "all done", "end", "has ended: all done"),
+        (StudyState.FAILED, None, "3 trials failed", "trouble", "gave up: 3 trials failed"),
+        (
+            StudyState.INTERRUPTED,
+            Interruption.DISK_FULL,
+            "no room",
+            "trouble",
+            "was interrupted: no room",
+        ),
+        (StudyState.INTERRUPTED, None, None, "end", "was interrupted: it was asked to stop"),
+        (StudyState.INTERRUPTED, Interruption.BY_HAND, "interrupted", "end", "was interrupted"),
+        (
+            StudyState.INTERRUPTED,
+            Interruption.REQUEST,
+            "stopped by ann",
+            "end",
+            "was interrupted: stopped by",
+        ),
+        (StudyState.FINISHED, None, "all done", "end", "has ended: all done"),
     ],
 )
-def test_how_a_study_ended_is_told(state, reason, event, words):
+def test_how_a_study_ended_is_told(state, by, reason, event, words):
     told = Told(1.0)
-    record = StudyRecord(1, "plain", "", state=state, reason=reason)
+    record = StudyRecord(1, "plain", "", state=state, reason=reason, interruption=by)
     Notices("plain", told.notices.append, told.clock).ended(record)
     (notice,) = told.notices
     assert notice["event"] == event

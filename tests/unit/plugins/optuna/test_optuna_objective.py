@@ -301,11 +301,11 @@ def test_a_trial_that_waits_for_an_answer_can_be_stopped(tmp_path):
     worker = Worker(worker_config(study.spec, tmp_path / "checkpoints"), fetch=lambda data: data)
     worker.launch(ev.Launch(0, 1, "w0", {}, seed=1, until=4.0), None)
     heard: list[Any] = []
-    while not any(isinstance(event, ev.Asked) for event in heard):
+    while not any(isinstance(event, ev.Queried) for event in heard):
         heard += worker.poll(1.0)
     worker.advance(ev.Advance(0, 1, 4.0, {"other": 1}))  # not what it waits for
     worker.advance(ev.Advance(0, 1, 4.0, {"x": 0.5}))
-    while [event.name for event in heard if isinstance(event, ev.Asked)] != ["x", "y"]:
+    while [event.name for event in heard if isinstance(event, ev.Queried)] != ["x", "y"]:
         heard += worker.poll(1.0)
     worker.stop(ev.Stop(0, 1, save=True))
     while not isinstance(heard[-1], ev.Stopped):

@@ -46,11 +46,11 @@ def here(monkeypatch):
     """Studies are driven without a cluster; says after how many ticks one is stopped."""
     stop = {"after": math.inf}
 
-    def drive(store, run, take_up, watch, on_driver):
-        history = take_up()
+    def drive(store, run, open_history, watch, on_driver):
+        history = open_history()
         lease: Lease = store.acquire(history.study.id, "driver", 1e9)
         runs_on = on_ray.environment(run.spec, "CPU")
-        on_ray.settle_in(store, history, run, lease, runs_on)
+        on_ray.prepare(store, history, run, lease, runs_on)
         study = build_study(history, run.spec)
         ticks = 0
 

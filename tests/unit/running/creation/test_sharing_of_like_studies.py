@@ -9,7 +9,7 @@ from hpsearch.running.creation.study import create_study
 from hpsearch.store.store import Store
 from support.studies.small import spec_with
 
-FOUND = {"H100": GpuSharing(trials=6, most=16, is_settled=True)}
+FOUND = {"H100": GpuSharing(trials=6, most=16, is_final=True)}
 
 
 def test_a_study_with_the_same_task_settings_and_space_does(tmp_path: Path) -> None:

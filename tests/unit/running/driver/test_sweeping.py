@@ -26,7 +26,7 @@ from hpsearch.running.creation.study import create_study
 from hpsearch.running.driver.loop import Driver
 from hpsearch.running.driver.sweeping import Sweeper
 from hpsearch.running.study_run.brain import build_study
-from hpsearch.running.study_run.on_ray import move_in
+from hpsearch.running.study_run.on_ray import claim_folder
 from hpsearch.running.study_run.ownership import owning
 from hpsearch.running.study_run.workers import worker_config
 from hpsearch.store.audit.checkpoints import unusable
@@ -345,7 +345,7 @@ def drive(store: Store, spec: StudySpec, history: History, checkpoints: Path) ->
     home = StudyFolder(Mark(history.study.name, history.study.uid), str(checkpoints))
     with owning(store, history.study, 45.0) as lease:
         store.refresh(history, -1)
-        move_in(store, history, home, lease)
+        claim_folder(store, history, home, lease)
         study = build_study(history, spec)
         with closing(Sweeper(home)) as sweeper:
             sweeper.begin(history.trials)

@@ -14,6 +14,6 @@ def test_time_without_slots_does_not_count_as_an_absence_later():
     executor._listened = time.monotonic() - 10 * AWAY_S - 3600
     assert executor.poll(0.0) == []
     absences = []
-    executor._slots = {"w1": SimpleNamespace(was_unheard=absences.append)}
+    executor._slots = {"w1": SimpleNamespace(skip_silence=absences.append)}
     executor._note_absence(AWAY_S)
     assert absences == []

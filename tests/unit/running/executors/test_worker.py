@@ -41,7 +41,7 @@ def worker_of(
     goal = Goal("loss", maximize=False)
     kind = {"kind": f"{module}:train"}
     config = WorkerConfig(kind, str(folder), {}, budget, checkpoints, prepares=False, goal=goal)
-    return Worker(config, fetch=lambda data: data, device=device, share=share)
+    return Worker(config, fetch=lambda data: data, device=device, memory_fraction=share)
 
 
 def launched(worker: Worker, trial: int = 7, attempt: int = 1, **order: Any) -> Worker:
@@ -131,11 +131,11 @@ def test_a_worker_that_is_told_to_end_saves_and_takes_nothing_more(tmp_path):
     events_until(worker, ev.Reported)
     worker.retire()
     events = events_until(worker, ev.Stopped)
-    assert events[-1] == ReplaceWorker(RETIRED)
+    assert events[-1] == ReplaceWorker(RETIRED, retires=True)
     launched(worker, 8, until=2.0)
     assert events_until(worker, ev.Stopped)[-2:] == [
         ev.Stopped(8, 1, why=RETIRED),
-        ReplaceWorker(RETIRED),
+        ReplaceWorker(RETIRED, retires=True),
     ]
 
 
@@ -199,7 +199,7 @@ def train(params, trial):
 
 
 def test_training_code_keeps_to_its_share_of_a_gpu_from_the_first_attempt(tmp_path):
-    worker = launched(worker_of(tmp_path, device="cuda:0", share=0.25, task=GPU), 0)
+    worker = launched(worker_of(tmp_path, device="cuda:0", memory_fraction=0.25, task=GPU), 0)
     (report,) = events_of(events_until(worker, ev.Finished), ev.Reported)
     assert report.metrics == {"loss": 3.5 / 16}
 

@@ -7,6 +7,7 @@ from typing import cast
 
 import pytest
 
+from hpsearch.domain.facts import Interruption
 from hpsearch.domain.records import StudyRecord
 from hpsearch.errors import Interrupted
 from hpsearch.running.driver.loop import Driver
@@ -16,16 +17,17 @@ from trials.running import interruption
 
 
 @pytest.mark.parametrize(
-    ("reason", "code", "says"),
+    ("by", "reason", "code", "says"),
     [
-        ("interrupted", 130, "interrupted; everything is saved"),
-        ("told to end by SIGHUP", 130, "interrupted: told to end by SIGHUP; everything is saved"),
-        ("stopped by ada@lab", 5, "stopped by ada@lab; everything is saved"),
-        ("checkpoints cannot be written: no space", 3, "cannot be written: no space; what was"),
+        (Interruption.BY_HAND, "interrupted", 130, "interrupted; everything is saved"),
+        (Interruption.SIGNAL, "told to end by SIGHUP", 130, "interrupted: told to end by SIGHUP; "),
+        (Interruption.REQUEST, "stopped by ada@lab", 5, "stopped by ada@lab; everything is saved"),
+        (Interruption.DISK_FULL, "no checkpoint: no space", 3, "checkpoint: no space; what was"),
     ],
 )
-def test_an_interruption_says_why_on_its_one_line_and_how_the_study_goes_on(reason, code, says):
-    error = interruption_of(StudyRecord(0, "toy", "", reason=reason), "hpsearch resume toy")
+def test_an_interruption_says_why_on_its_one_line_and_how_the_study_goes_on(by, reason, code, says):
+    record = StudyRecord(0, "toy", "", reason=reason, interruption=by)
+    error = interruption_of(record, "hpsearch resume toy")
     assert error.exit_code == code
     (line,) = str(error).splitlines()
     assert says in line

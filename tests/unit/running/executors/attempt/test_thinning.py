@@ -3,7 +3,7 @@
 import pytest
 
 from hpsearch.domain import events as ev
-from hpsearch.running.executors.attempt.thinning import MOST, SILENT_S, Thinning
+from hpsearch.running.executors.attempt.thinning import MOST_REPORTS, SILENT_S, Thinning
 from trials.contract import Budget, Unit
 from unit.running.executors.test_worker import events_until, worker_of
 
@@ -22,8 +22,10 @@ def test_the_first_ones_those_at_each_level_and_the_last_report_are_recorded(cou
     recorded = [each for each in all_of_them if thinning.due(each, until=9.0)]
     last = thinning.rest()
     recorded += [] if last is None else [last]
-    assert len({each.resource for each in recorded}) == len(recorded) <= MOST + len(LEVELS) + 1
-    assert recorded[: min(count, MOST)] == all_of_them[:MOST]
+    assert (
+        len({each.resource for each in recorded}) == len(recorded) <= MOST_REPORTS + len(LEVELS) + 1
+    )
+    assert recorded[: min(count, MOST_REPORTS)] == all_of_them[:MOST_REPORTS]
     for level in LEVELS:
         assert next(each for each in all_of_them if each.resource >= level) in recorded
     assert all_of_them[-1] in recorded
@@ -33,11 +35,11 @@ def test_the_first_ones_those_at_each_level_and_the_last_report_are_recorded(cou
 def test_a_report_after_a_silence_is_recorded():
     now = 0.0
     thinning = Thinning(Budget(Unit.STEPS, 1e9, (1e9,)), clock=lambda: now)
-    for step in range(1, MOST + 1):
+    for step in range(1, MOST_REPORTS + 1):
         assert thinning.due(report(step), until=1e9)
-    assert not thinning.due(report(MOST + 1), until=1e9)
+    assert not thinning.due(report(MOST_REPORTS + 1), until=1e9)
     now = SILENT_S
-    assert thinning.due(report(MOST + 2), until=1e9)
+    assert thinning.due(report(MOST_REPORTS + 2), until=1e9)
     assert thinning.rest() is None
 
 

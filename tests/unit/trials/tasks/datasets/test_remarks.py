@@ -59,7 +59,14 @@ def write(folder: Path, kind: str, name: str, found: list[Row]) -> str:
 def remarks(folder: Path, kind: str, **part: Any) -> list[str]:
     """The remarks on data without problems."""
     found: list[str] = []
-    assert tasks.inspect({"kind": kind, **KINDS[kind], **part}, folder, found.append) == []
+    assert (
+        tasks.inspect(
+            {"kind": kind, **KINDS[kind], **part},
+            folder,
+            lambda *remark: found.append(": ".join(remark)),
+        )
+        == []
+    )
     return found
 
 

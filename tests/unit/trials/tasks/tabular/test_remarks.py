@@ -29,7 +29,10 @@ def remarks(folder: Path, table: pd.DataFrame, **part: Any) -> list[str]:
     table.to_csv(folder / "train.csv", index=False)
     plain = {"kind": "tabular", "train": "train.csv", "validation": 0.25, "target": "kind"}
     found: list[str] = []
-    assert tasks.inspect({**plain, **part}, folder, found.append) == []
+    assert (
+        tasks.inspect({**plain, **part}, folder, lambda *remark: found.append(": ".join(remark)))
+        == []
+    )
     return [each.removeprefix("task.train: ") for each in found if each.startswith("task.train: ")]
 
 
@@ -144,7 +147,7 @@ def test_labels_that_are_plain_numbers_need_no_remark(tmp_path, label):
     frame(state=labels).to_csv(tmp_path / "train.csv", index=False)
     part = {"kind": "tabular", "train": "train.csv", "validation": 0.25, "target": "state"}
     found: list[str] = []
-    assert tasks.inspect(part, tmp_path, found.append) == []
+    assert tasks.inspect(part, tmp_path, lambda *remark: found.append(": ".join(remark))) == []
     assert not [each for each in found if "plainly" in each]
 
 
@@ -153,7 +156,7 @@ def test_a_target_that_looks_like_numbers_is_named(tmp_path):
     table.to_csv(tmp_path / "train.csv", index=False, sep=";")
     part = {"kind": "tabular", "train": "train.csv", "validation": 0.25, "target": "cost"}
     found: list[str] = []
-    tasks.inspect(part, tmp_path, found.append)
+    tasks.inspect(part, tmp_path, lambda *remark: found.append(": ".join(remark)))
     (said,) = [each for each in found if "look like numbers" in each]
     assert said.startswith("task.target: is taken for ")
     assert said.endswith("('42,5'): write them plainly, as 1234.5")
