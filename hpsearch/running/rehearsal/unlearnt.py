@@ -11,9 +11,10 @@ from hpsearch.study_file.models import StudySpec
 
 AGREEMENT = re.compile(r"(?i)(?:.*[^a-z0-9])?(?:mcc|matthews_correlation|pearson|spearman|r2)")
 """The names of metrics that are about 0 for answers without regard to the sample."""
-NONE, NEAR, NEAR_LOSS = 0.05, 0.1, 0.02
-"""The most of such a metric that a guess has; how far, in shares, the accuracy and the loss of a
-guess are from those of an even one."""
+MOST_AGREEMENT = 0.05  # of a guess
+F1 = ("f1", "eval_f1", "micro_f1")
+NEAR_ACCURACY, NEAR_LOSS = 0.1, 0.02
+"""How far the accuracy and the loss of a guess are from those of an even one, as fractions."""
 
 
 def remarks(spec: StudySpec, at: float, metrics: Mapping[str, float]) -> Iterator[str]:
@@ -30,19 +31,35 @@ def remarks(spec: StudySpec, at: float, metrics: Mapping[str, float]) -> Iterato
 
 
 def _guess(metrics: Mapping[str, float]) -> str | None:
+    """The metrics that a guess would have; None if there are none."""
     for name, value in metrics.items():
-        is_agreement = AGREEMENT.fullmatch(name) is not None and value <= NONE
-        if is_agreement or (name.lower() in ("f1", "eval_f1", "micro_f1") and value == 0):
+        is_agreement = AGREEMENT.fullmatch(name) is not None
+        if is_agreement and value <= MOST_AGREEMENT:
             return f"{name} {number(value)}"
-    for name, accuracy in metrics.items():
-        share = accuracy / 100 if accuracy > 1 else accuracy
-        if not name.lower().endswith(("accuracy", "acc")) or not 1e-9 < share < 1 - NEAR:
+        if name.lower() in F1 and value == 0:
+            return f"{name} {number(value)}"
+    for name, value in metrics.items():
+        if not name.lower().endswith(("accuracy", "acc")):
             continue
-        classes = round(1 / share)
-        even = math.log(classes) if classes > 1 and abs(share * classes - 1) <= NEAR else math.nan
-        for loss, each in metrics.items():
-            if loss.lower().endswith("loss") and abs(each - even) <= NEAR_LOSS * even:
-                return f"{name} {number(accuracy)}, {loss} {number(each)}"
+        loss = _loss_of_a_guess(value, metrics)
+        if loss is not None:
+            return f"{name} {number(value)}, {loss} {number(metrics[loss])}"
+    return None
+
+
+def _loss_of_a_guess(accuracy: float, metrics: Mapping[str, float]) -> str | None:
+    """The name of a loss that is about the logarithm of the number of classes, which an accuracy
+    tells of if it is that of a guess; None if no loss is."""
+    right = accuracy / 100 if accuracy > 1 else accuracy
+    if not 1e-9 < right < 1 - NEAR_ACCURACY:
+        return None
+    classes = round(1 / right)
+    if classes < 2 or abs(right * classes - 1) > NEAR_ACCURACY:
+        return None
+    even = math.log(classes)
+    for name, loss in metrics.items():
+        if name.lower().endswith("loss") and abs(loss - even) <= NEAR_LOSS * even:
+            return name
     return None
 
 
@@ -53,4 +70,5 @@ def _later(spec: StudySpec, at: float) -> str | None:
         return None
     if len(above) == 1:
         return "search: {pruner: none}"
-    return f"search: {{pruner: {{kind: {PROMOTION}, first_rung: {number(above[0])}}}}}"
+    later = f"kind: {PROMOTION}, first_rung: {number(above[0])}"
+    return f"search: {{pruner: {{{later}}}}}"
