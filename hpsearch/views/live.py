@@ -21,8 +21,7 @@ from hpsearch.domain.lifecycle import State
 from hpsearch.domain.numbers import count, duration, in_unit, number, pairs
 from hpsearch.domain.records import Trial
 from hpsearch.errors import HpsearchError
-from hpsearch.search.ranking.no_effect import MOST as FIRST
-from hpsearch.search.ranking.no_effect import Course, no_effect
+from hpsearch.search.ranking.no_effect import FIRST_TRIALS, TrialReports, no_effect
 from hpsearch.search.ranking.selection import leading
 from hpsearch.store.reading.queries import StudyHead, find_study
 from hpsearch.store.reading.standing import StudyStatus, recent_decisions, study_status
@@ -109,16 +108,16 @@ class LiveView:
 
     def _warn(self, study: Study, changes: Changes) -> None:
         """Say once, while it can be mended at little cost, that parameters make no difference."""
-        number = max((trial.number for trial in changes.trials), default=FIRST)
-        if self._has_warned or number >= FIRST or not changes.reports:
+        number = max((trial.number for trial in changes.trials), default=FIRST_TRIALS)
+        if self._has_warned or number >= FIRST_TRIALS or not changes.reports:
             return
-        courses = []
-        for trial in study.history.trials[:FIRST]:
+        trainings = []
+        for trial in study.history.trials[:FIRST_TRIALS]:
             if trial.role is not Role.CONFIRM:
                 reports = {at: report.metrics for at, report in trial.reports.items()}
-                courses.append(Course(trial.params, reports))
+                trainings.append(TrialReports(trial.params, reports))
         objectives = [objective.metric for objective in study.spec.objectives]
-        found = no_effect(courses, objectives, study.spec.budget.per_trial.total)
+        found = no_effect(trainings, objectives, study.spec.budget.per_trial.total)
         if found is not None:
             self._has_warned = True
             self._print(found.warning)

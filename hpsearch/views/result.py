@@ -22,7 +22,7 @@ from hpsearch.store.reading.best import COMPARED, best_trials, goals_of, waiting
 from hpsearch.store.reading.own_ends import OwnEnds, own_ends
 from hpsearch.store.reading.queries import StudyHead, TrialDetail, TrialRow, default_trial, seen_at
 from hpsearch.store.reading.standing import study_status
-from hpsearch.store.reading.trust import StudyTrust, first_courses, study_trust
+from hpsearch.store.reading.trust import StudyTrust, first_reports, study_trust
 from hpsearch.study_file.models import StudySpec
 from hpsearch.study_file.reading import origin_of
 from trials.descriptions.builtin import BUILT_IN
@@ -106,7 +106,7 @@ def study_result(
     metrics = [goal.metric for goal in goals_of(study)]
     trust = study_trust(connection, study)
     total = math.inf if trust.spec is None else trust.spec.budget.per_trial.total
-    courses = first_courses(connection, study) if metrics else []
+    trainings = first_reports(connection, study) if metrics else []
     return StudyResult(
         study=study,
         objectives=list(zip(metrics, study.directions, strict=True)),
@@ -114,7 +114,7 @@ def study_result(
         seen_at=seen_at(connection, study, ranked),
         default=default,
         trust=trust,
-        no_effect=no_effect(courses, metrics, total),
+        no_effect=no_effect(trainings, metrics, total),
         origins=origins(connection, study, ranked[0].trial.number if ranked else None),
         ends=own_ends(connection, study),
     )
