@@ -133,6 +133,12 @@ def new_values(record: StudyRecord | Request, **more: Any) -> dict[str, Any]:
     return values
 
 
+def study_values(record: StudyRecord) -> dict[str, Any]:
+    """`new_values` of a study, with the direction of its only objective."""
+    direction = record.directions[0] if len(record.directions) == 1 else None
+    return new_values(record, direction=direction)
+
+
 def read(connection: sa.Connection, history: History, since_revision: int) -> int:
     """Replace in a history its study and every trial that was touched after a revision. Returns the
     revision read."""
@@ -230,7 +236,7 @@ def write(
 ) -> None:
     """Write the rows of a commit, each table's in one batch."""
     if changes.study is not None:
-        connection.execute(_SET_STUDY, {**new_values(changes.study), "of_study": study_id})
+        connection.execute(_SET_STUDY, {**study_values(changes.study), "of_study": study_id})
     for table, statement in statements.items():
         written = getattr(changes, table.name)
         rows = [_row(table, each, study_id, revision) for each in written]

@@ -25,7 +25,7 @@ class Heartbeat(NamedTuple):
     trial: int
     attempt: int
     owner: str  # the process, as `hpsearch.store.owners` names it
-    heard: float
+    renewed: float
     live: bool  # true if it had not run out when it was read
 
     @property
@@ -44,7 +44,7 @@ def _until(ttl_s: float) -> Sql:
 
 def read(connection: Connection, study_id: int) -> list[Heartbeat]:
     """The heartbeats of a study, by the number of the trial."""
-    each = select(_CELL.trial, _CELL.attempt, _CELL.owner, _CELL.heard, _IS_LIVE)
+    each = select(_CELL.trial, _CELL.attempt, _CELL.owner, _CELL.renewed, _IS_LIVE)
     of_study = each.where(_CELL.study_id == study_id).order_by(_CELL.trial)
     return [Heartbeat(*row) for row in connection.execute(of_study)]
 
@@ -79,14 +79,14 @@ def begin(connection: Connection, study_id: int, key: Key, owner: str, ttl_s: fl
     """Note that an attempt begins in the process `owner`, which counts as dead after `ttl_s` of
     silence."""
     which = dict(zip(("trial", "attempt"), key, strict=True), study_id=study_id, owner=owner)
-    begun = insert(heartbeats).values(**which, heard=Now(), expires=_until(ttl_s))
+    begun = insert(heartbeats).values(**which, renewed=Now(), expires=_until(ttl_s))
     connection.execute(begun)
 
 
 def renew(connection: Connection, study_id: int, owner: str, ttl_s: float) -> int:
     """Note that a process is alive, with all its attempts. Returns their number."""
     is_own = (_CELL.study_id == study_id) & (_CELL.owner == owner)
-    renewed = update(heartbeats).where(is_own).values(heard=Now(), expires=_until(ttl_s))
+    renewed = update(heartbeats).where(is_own).values(renewed=Now(), expires=_until(ttl_s))
     return connection.execute(renewed).rowcount
 
 

@@ -137,7 +137,7 @@ class Store:
         statement = insert(studies).returning(STUDY.id)
         try:
             with self.writing() as connection:
-                record.id = connection.execute(statement, contents.new_values(record)).scalar_one()
+                record.id = connection.execute(statement, contents.study_values(record)).scalar_one()
                 if whole is not None:
                     contents.write(connection, self._inserts, record.id, whole, revision=0)
         except IntegrityError:
