@@ -8,7 +8,7 @@ from typer import Argument, Option
 
 from hpsearch.cli.output import Format, TrainOn, TreeFormat, What, suggest_for
 from hpsearch.domain.plugins.door import offers_of
-from hpsearch.domain.plugins.offers import WatchPlugin
+from hpsearch.domain.plugins.offers import SourcePlugin, TrackerPlugin, WatchPlugin
 from hpsearch.errors import UserError
 from hpsearch.store.connecting.hints import DEFAULT_STORAGE
 
@@ -211,6 +211,13 @@ class Proposal:
     why: Annotated[str, Option(help="The reason, for the record.")] = ""
 
 
+_COPIES = [
+    f"{name}, or {each.what}" for name, each in offers_of(SourcePlugin).items() if each.copy
+]
+DESTINATIONS = ", ".join(["a .csv or .parquet file", *offers_of(TrackerPlugin), *_COPIES])
+"""What a study can be exported to, in words."""
+
+
 @dataclass(frozen=True)
 class StudyExport:
     """Options on an export. With `force` it replaces what is there already, or sends all of it
@@ -221,9 +228,8 @@ class StudyExport:
         str | None,
         Option(
             "--to",
-            help="A .csv or .parquet file; mlflow, wandb or tensorboard, or a mapping "
-            "such as {wandb: {project: demo}}; optuna, or the URL of an Optuna storage. "
-            "Default: the trackers of the study file.",
+            help=f"{DESTINATIONS[:1].upper()}{DESTINATIONS[1:]}. A tracker may be a mapping with its "
+            "options, as in a study file. Default: the trackers of the study file.",
         ),
     ] = None
     what: Annotated[What, Option("--what", help="What to write to the file, one row each.")] = (

@@ -13,14 +13,21 @@ from collections.abc import Callable, Mapping
 from functools import cache
 from typing import Annotated, Any, Literal, TypeAlias, Union
 
-from pydantic import AfterValidator, BeforeValidator, Field, ValidationInfo, create_model
+from pydantic import (
+    AfterValidator,
+    BeforeValidator,
+    Field,
+    ValidationError,
+    ValidationInfo,
+    create_model,
+)
 from pydantic_core import PydanticCustomError
 
 from hpsearch.domain.plugins.door import named, offers_of
 from hpsearch.domain.plugins.offers import PrunerPlugin, SamplerPlugin
 from hpsearch.errors import UserError
 from hpsearch.study_file.types import EXACT, WIDEST, Positive
-from hpsearch.study_file.validation import Model, refusal, shown, worded
+from hpsearch.study_file.validation import Model, problems_of, refusal, shown, worded
 from trials.foreign import in_words, line_of
 from trials.settings import nearest
 
@@ -163,12 +170,23 @@ def is_of_plugin(method: Method) -> bool:
 
 
 def refuse_missing(sampler: Method, pruner: Method) -> None:
-    """Raise UserError if a plugin that offers one of them is not installed."""
-    known = {*offers_of(SamplerPlugin), *offers_of(PrunerPlugin)}
-    for method in (sampler, pruner):
-        if is_of_plugin(method) and method.kind not in {*PRUNERS, *known}:
+    """Raise UserError if the sampler or pruner of a recorded study cannot be used any more: no
+    plugin that is installed offers it, or it refuses its arguments."""
+    offered = {*PRUNERS, *offers_of(SamplerPlugin), *offers_of(PrunerPlugin)}
+    for method, check in ((sampler, _usable_sampler), (pruner, _usable_pruner)):
+        if is_of_plugin(method) and method.kind not in offered:
             what = f"search: {method.kind} is offered by no plugin that is installed"
             raise UserError(what, "install its package again, and see hpsearch --version")
+        try:
+            check(method)
+        except ValidationError as error:
+            raise _refused(problems_of(error)[0].what) from None
+        except PydanticCustomError as error:
+            raise _refused(error.message()) from None
+
+
+def _refused(what: str) -> UserError:
+    return UserError(f"search: {what}", "install the version that the study began with")
 
 
 def _offered(kind: type[SamplerPlugin] | type[PrunerPlugin], method: Method) -> Any:
@@ -230,8 +248,10 @@ the study was made, and Optuna is slow to import."""
 
 
 def _checked_sampler(method: Method, info: ValidationInfo) -> Method:
-    if info.context == RECORDED:
-        return method
+    return method if info.context == RECORDED else _usable_sampler(method)
+
+
+def _usable_sampler(method: Method) -> Method:
     import optuna.samplers
 
     if method.kind == CURVE_GP:
@@ -253,10 +273,10 @@ def _checked_sampler(method: Method, info: ValidationInfo) -> Method:
 
 
 def _checked_pruner(method: Method, info: ValidationInfo) -> Method:
-    return method if info.context == RECORDED else _pruner_that_optuna_takes(method)
+    return method if info.context == RECORDED else _usable_pruner(method)
 
 
-def _pruner_that_optuna_takes(method: Method) -> Method:
+def _usable_pruner(method: Method) -> Method:
     import optuna.pruners
 
     if method.kind == PROMOTION:
@@ -296,7 +316,7 @@ def _checked_wrapped(pruner: Any) -> Any:
     method = Method.model_validate(split_method(pruner))
     if method.kind == PROMOTION:
         raise refusal(f"must be one of {', '.join(PRUNERS)}")
-    _pruner_that_optuna_takes(method)
+    _usable_pruner(method)
     return pruner
 
 

@@ -79,8 +79,8 @@ def parse(
     recorded: bool = False,
 ) -> StudySpec:
     """Read the text of a study file, whose relative paths start from `base`. Of one that a database
-    holds (`recorded`), the arguments of samplers and pruners are not checked again. Raises
-    SpecError if the text has mistakes; the error lists them all."""
+    holds (`recorded`), samplers and pruners are not checked again, and trackers of plugins that are
+    gone are left out. Raises SpecError if the text has mistakes; the error lists them all."""
     source = yaml_source.read(text)
     problems = list(source.problems)
     sections: dict[str, Any] = {}

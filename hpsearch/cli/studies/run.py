@@ -37,10 +37,11 @@ from hpsearch.store.connecting.url import parse_url, refuse_in_memory
 from hpsearch.store.reading.queries import find_study
 from hpsearch.store.store import Store
 from hpsearch.store.study_texts import content_of
+from hpsearch.study_file.methods import refuse_missing as refuse_missing_methods
 from hpsearch.study_file.models import Resources, StudySpec
 from hpsearch.study_file.reading import advice, load, origin_of
 from hpsearch.study_file.text import configurations, with_budget
-from hpsearch.study_file.trackers import NamedTracker
+from hpsearch.study_file.trackers import NamedTracker, uninstalled
 from hpsearch.views.live import LiveView, StudyPanel
 from trials.descriptions.description import ASK
 
@@ -148,6 +149,7 @@ def resume_study(
             study.base = str(base.absolute())
         spec = spec_of(study)
         refuse_asked(spec)
+        refuse_missing_methods(spec.search.sampler, spec.search.pruner)
         known_good = configurations(options.enqueue or (), spec)
         _refuse_too_few(spec, history, is_raised="trials" in budget, enqueues=bool(known_good))
         home = folder_of(spec, study, options.checkpoints)
@@ -245,7 +247,11 @@ def _drive(
 
 
 def _installed(spec: StudySpec) -> list[NamedTracker]:
-    """The trackers of a study whose packages are installed; the others are named in a note."""
+    """The trackers of a study whose packages are installed; the others are named in notes."""
+    gone = uninstalled(content_of(spec.text).get("track"))
+    if gone:
+        what = f"no plugin that is installed offers {' or '.join(gone)}"
+        note(f"track: {what}; the study goes on without - see hpsearch --version")
     absent = missing(spec.track)
     if absent:
         names = ", ".join(absent)

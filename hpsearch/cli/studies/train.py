@@ -192,4 +192,5 @@ def _recorded_spec(study: StudyHead) -> StudySpec:
         raise UserError(
             f"study {study.name} was not made from a study file, so it has no task to train"
         )
-    return parse(study.spec, base=Path(study.base), name=f"{study.name} (study file)")
+    name = f"{study.name} (study file)"
+    return parse(study.spec, base=Path(study.base), name=name, recorded=True)

@@ -94,8 +94,8 @@ def _sharing_of_like(store: Store, spec: StudySpec) -> dict[str, Any]:
 def spec_of(record: StudyRecord) -> StudySpec:
     """The study file that a study was created from. Raises SpecError if this version of the program
     finds mistakes in it."""
-    base = Path(record.base or ".")
-    return parse(record.spec, base=base, name=f"{record.name} (study file)")
+    name = f"{record.name} (study file)"
+    return parse(record.spec, base=Path(record.base or "."), name=name, recorded=True)
 
 
 def environment(spec: StudySpec, device: str) -> Environment:
