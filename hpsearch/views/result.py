@@ -16,7 +16,8 @@ from sqlalchemy import Connection
 from hpsearch.domain.lifecycle import State
 from hpsearch.domain.records import sign_of
 from hpsearch.search.ranking.no_effect import NoEffect, no_effect
-from hpsearch.search.ranking.selection import Ranked, counts, expectation, likely_range, standing
+from hpsearch.search.ranking.repeats import expectation
+from hpsearch.search.ranking.selection import Ranked, counts, likely_range, standing
 from hpsearch.store.reading.attempts import UNKNOWN, Origins, origins
 from hpsearch.store.reading.best import COMPARED, best_trials, goals_of, waiting_trials, with_again
 from hpsearch.store.reading.own_ends import OwnEnds, own_ends
@@ -35,7 +36,7 @@ class StudyResult:
     """The best trials of a study, and how sure it is that they are.
 
     Args:
-        objectives: The names of its metrics, with the direction of each.
+        metrics: Those of its objectives.
         ranked: The best trials, best first; with several objectives those that no other beats.
         seen_at: The resource at which trials first showed their value, by their numbers.
         default: The trial of the task's default settings, with what comes of it when it is trained
@@ -47,7 +48,7 @@ class StudyResult:
     """
 
     study: StudyHead
-    objectives: Sequence[tuple[str, str]]
+    metrics: Sequence[str]
     ranked: Sequence[Ranked[TrialRow]]
     seen_at: Mapping[int, float]
     default: TrialRow | None
@@ -55,6 +56,12 @@ class StudyResult:
     no_effect: NoEffect | None = None
     origins: Origins = UNKNOWN
     ends: OwnEnds | None = None
+
+    def shown(self, top: int | None = None) -> Sequence[Ranked[TrialRow]]:
+        """The trials that are shown: `top`, or else one, or the whole front."""
+        if top is None and self.study.has_best:
+            top = 1
+        return self.ranked[:top]
 
     @property
     def best(self) -> Ranked[TrialRow] | None:
@@ -78,9 +85,9 @@ class StudyResult:
         """The distance by which the best trial beats the default settings, both trained again;
         below 0 if it is worse, None if it is not known."""
         best, default = self.best, self.default
-        if best is None or best.again is None or default is None or best.trial.violation > 0:
+        if best is None or default is None or best.trial.violation > 0:
             return None
-        difference = best.again.mean - standing(default)
+        difference = best.mean - standing(default)
         return difference if self.study.direction == "maximize" else -difference
 
 
@@ -109,7 +116,7 @@ def study_result(
     trainings = first_reports(connection, study) if metrics else []
     return StudyResult(
         study=study,
-        objectives=list(zip(metrics, study.directions, strict=True)),
+        metrics=metrics,
         ranked=ranked,
         seen_at=seen_at(connection, study, ranked),
         default=default,
@@ -169,9 +176,8 @@ def _may_win(row: TrialRow, best: Ranked[TrialRow] | None, sign: float) -> bool:
         return False
     if best is None:
         return True
-    shown = best.value if best.again is None else best.again.mean
     reaches = min(sign * end for end in likely_range(row))
-    return reaches < sign * shown and row.violation <= best.trial.violation
+    return reaches < sign * best.mean and row.violation <= best.trial.violation
 
 
 def _limits_to_raise(

@@ -13,7 +13,8 @@ from hpsearch.domain.lifecycle import State
 from hpsearch.domain.numbers import NOTHING, cell, count, duration, in_unit, moment, number, pairs
 from hpsearch.domain.records import Decision, Environment, Request
 from hpsearch.search.ranking.again import Again
-from hpsearch.search.ranking.selection import Candidate, Ranked, expectation, likely_range, standing
+from hpsearch.search.ranking.repeats import expectation
+from hpsearch.search.ranking.selection import Candidate, Ranked, likely_range, standing
 from hpsearch.search.ranking.trust import Correlation, RungVerdict
 from hpsearch.store.reading.attempts import code_of
 from hpsearch.store.reading.own_ends import OwnEnds
@@ -84,7 +85,7 @@ def score(row: Ranked[TrialRow], *, driven: bool) -> str:
     state where it is not complete. A trial that runs without a driver (`driven`) is
     shown as queued, as it will be when the study is resumed."""
     again, shown, state = row.again, _value(row), row.trial.state
-    if again is not None and (again.runs or again.low is not None):
+    if again is not None and again.is_measured:
         shown = f"{if_again(again)} if trained again"
     if state is State.COMPLETE or row.confirmed is not None:
         return shown
@@ -147,7 +148,7 @@ def sharing(status: StudyStatus) -> str | None:
 def luck(place: Ranked[TrialRow]) -> str:
     """The part that luck may have in the value that a trial is ranked by."""
     again = place.again
-    if again is None or (again.low is None and not again.runs):
+    if again is None or not again.is_measured:
         return "trained once: part of its value may be luck; search.confirm measures that"
     if not again.runs:
         estimated = "how far seeds move it is estimated from the spread of the best trials"
@@ -178,7 +179,7 @@ def worth(place: Ranked[TrialRow]) -> str:
     """The outcome of training a trial again: ``0.97 if trained again, 90% of the time
     between 0.96 and 0.98``; its own value where nothing tells how far trainings vary."""
     again = place.again
-    if again is None or (again.low is None and not again.runs):
+    if again is None or not again.is_measured:
         return number(standing(place.trial))
     if again.low is None:
         return f"{number(again.mean)} when trained again"
@@ -314,8 +315,7 @@ def may_still_win(found: Unfinished, command: str) -> str:
     row, best = found.trial, found.best
     against = "no trial is complete"
     if best is not None:
-        value = best.value if best.again is None else best.again.mean
-        against = f"the best complete trial, {best.trial.number}, has {number(value)}"
+        against = f"the best complete trial, {best.trial.number}, has {number(best.mean)}"
     others = f", as may {count(found.others, 'other')}" if found.others else ""
     stopped = f"trial {row.number}, which stopped at {_of_total(row.resource, found.spec)}"
     return (
@@ -379,7 +379,7 @@ def opening(
 ) -> tuple[str, ...]:
     """The pieces of the first sentence: ``accuracy 0.971, 0.03 better than the defaults, from 24
     trials in 14 s; trained once``. `name` writes the name of a metric."""
-    metrics = [name(metric) for metric, _ in result.objectives]
+    metrics = list(map(name, result.metrics))
     effort, best = _effort(summary), result.best
     if best is not None:
         over = best.trial.violation

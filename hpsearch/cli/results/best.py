@@ -18,7 +18,7 @@ from hpsearch.store.reading.standing import study_status, study_summary
 from hpsearch.store.store import Store
 from hpsearch.study_file import space as spaces
 from hpsearch.study_file.reading import space_in
-from hpsearch.views.documents import best_documents, listed
+from hpsearch.views.documents import best_documents
 from hpsearch.views.result import StudyResult, as_argument, study_result, to_train, unfinished
 from hpsearch.views.terminal import tables
 from hpsearch.views.terminal.status import result_tables
@@ -44,9 +44,9 @@ def print_best(name: str | None, wanted: Best, format: Format, storage: str) -> 
         may_win = unfinished(connection, result) if is_said else None
         summary = study_summary(connection, study, result.ranked) if is_said else None
         if format is Format.YAML:
-            for place in listed(result, wanted.top):
-                recorded = recorded_arithmetic(connection, study, place.trial.number)
-                settings_of_all.append(settings(study, place.trial, recorded))
+            for each in result.shown(wanted.top):
+                recorded = recorded_arithmetic(connection, study, each.trial.number)
+                settings_of_all.append(settings(study, each.trial, recorded))
     if format is Format.YAML and not result.ranked:
         see = f"see its progress: hpsearch status {study.name}"
         raise UserError(_nothing(study, wanted), see)
@@ -57,10 +57,9 @@ def print_best(name: str | None, wanted: Best, format: Format, storage: str) -> 
     elif result.ranked:
         if summary is not None:
             show("".join(opening(result, summary)))
-        names = [metric for metric, _ in result.objectives]
-        objectives = ["value"] if len(names) == 1 else names
-        places = listed(result, wanted.top)
-        show(tables.best(places, terminal_width(), objectives, result.seen_at))
+        objectives = ["value"] if len(result.metrics) == 1 else result.metrics
+        shown = result.shown(wanted.top)
+        show(tables.best(shown, terminal_width(), objectives, result.seen_at))
         for line in how_sure(result):
             note(line)
         if may_win is not None:

@@ -59,7 +59,7 @@ def print_status(name: str | None, storage: str, format: TreeFormat, watch: bool
         _print_waiting(job, format)
         return
     queued = None
-    if found.summary.driver is None and output.was_submitted():
+    if found.summary.head.driver is None and output.was_submitted():
         queued = waiting(study.name, storage)
     disk = found.summary.checkpoint_bytes
     if disk is None:  # no driver has recorded it
@@ -120,7 +120,7 @@ def _looks(store: Store, name: str) -> Iterator[tuple[dict[str, Any], list[Rende
             document = documents.status_document(
                 found, study_trust(connection, study), found.summary.checkpoint_bytes
             )
-            if found.summary.driver is None:
+            if found.summary.head.driver is None:
                 disk = found.summary.checkpoint_bytes
                 parts = status.status(
                     found, time.time(), terminal_width(), disk, suggested=output.suggested

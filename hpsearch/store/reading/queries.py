@@ -12,7 +12,7 @@ from typing import Any, Generic, TypeVar
 from sqlalchemy import Connection, Row, Select, Table, and_, func, select
 
 from hpsearch.domain.facts import Role
-from hpsearch.domain.records import Request, StudyState, Trial
+from hpsearch.domain.records import ReportRecord, Request, StudyState, Trial
 from hpsearch.errors import StudyNotFound, UserError
 from hpsearch.search.ranking.selection import Ranked
 from hpsearch.store import heartbeats
@@ -316,9 +316,11 @@ def trial_detail(connection: Connection, study: StudyHead, number: int) -> Trial
 
     has_number = and_(TRIAL.study_id == study.id, TRIAL.number == number)
     findings = connection.scalar(select(TRIAL.findings).where(has_number))
+    trial, reported = found[0], parts(reports, REPORT.resource)
+    trial.reports = {each["resource"]: ReportRecord(number, **each) for each in reported}
     return TrialDetail(
-        found[0],
-        reports=parts(reports, REPORT.resource),
+        trial,
+        reports=reported,
         attempts=parts(attempts, ATTEMPT.number),
         decisions=parts(decisions, DECISION.id),
         findings=findings or [],

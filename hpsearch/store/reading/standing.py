@@ -91,14 +91,9 @@ class StudySummary:
         return sum(count for state, count in self.trials.items() if state.terminal)
 
     @property
-    def driver(self) -> str | None:
-        """The holder of a live lease on it, or the processes that have asked for its trials."""
-        return self.head.driver
-
-    @property
     def state(self) -> Standing:
         """Its state for people."""
-        if self.head.state is StudyState.RUNNING and self.driver is None:
+        if self.head.state is StudyState.RUNNING and self.head.driver is None:
             return Standing.WAITING if self.head.is_asked else Standing.ABANDONED
         return Standing(self.head.state)
 

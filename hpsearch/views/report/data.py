@@ -63,7 +63,7 @@ class ReportData:
     @property
     def ranked(self) -> Sequence[Ranked[TrialRow]]:
         """The best trials that are listed, best first; with several objectives, the whole front."""
-        return self.result.ranked[:TOP] if self.study.has_best else self.result.ranked
+        return self.result.shown(TOP if self.study.has_best else None)
 
 
 def report_data(

@@ -278,7 +278,7 @@ def _listed(data: ReportData, names: Sequence[str], caption: str) -> PageTable:
     """The best trials, with their most important parameters."""
     ranked, goals = data.ranked[:MOST_FRONT], data.history.goals
     named = names[:MOST_PARAMETERS]
-    is_known = any(each.again and (each.again.low, each.again.runs) != (None, 0) for each in ranked)
+    is_known = any(each.again and each.again.is_measured for each in ranked)
     lasts = [each.trial.metrics.get(goals[0].metric) for each in ranked]
     has_last = len(goals) == 1 and list(map(number, lasts)) != [
         number(each.value) for each in ranked

@@ -58,7 +58,7 @@ def status(
     parts: list[RenderableType] = [fact_table(facts, width)]
     if of.running:
         gone = "process" if of.summary.head.is_asked else "driver"
-        title = "\nrunning" if of.summary.driver else f"\nrunning when its {gone} died"
+        title = "\nrunning" if of.summary.head.driver else f"\nrunning when its {gone} died"
         rows = []
         for each in of.running:
             known = [number(each.resource), number(each.value), _lasted(each.started, now)]
@@ -140,9 +140,9 @@ def pace(of: StudyStatus, now: float) -> str:
 def remark(summary: StudySummary) -> str:
     """The words after a study's state: its driver, or the reason why it has none."""
     head = summary.head
-    if summary.driver:
+    if head.driver:
         stopping = ", asked to stop" if head.stop_requested else ""
-        return f", {'asked' if head.is_asked else 'driven'} by {summary.driver}{stopping}"
+        return f", {'asked' if head.is_asked else 'driven'} by {head.driver}{stopping}"
     if summary.state is Standing.WAITING:
         return f' to be asked; in Python: hpsearch.resume(url, "{head.name}")'
     if summary.state is Standing.ABANDONED:
@@ -186,9 +186,8 @@ def result_tables(
         params = {name: cell(value) for name, value in trial.params.items()}
         parts.append(fact_table(params, width, f"\nbest configuration: trial {trial.number}"))
     elif result.ranked:
-        metrics = [metric for metric, _ in result.objectives]
         title = "\nconfigurations that no other beats in all objectives"
-        parts.append(best(result.ranked, width, metrics, title=title))
+        parts.append(best(result.ranked, width, result.metrics, title=title))
     if next_commands:
         parts.append(fact_table(dict(next_commands), width, "\nto go on"))
     parts.append(fact_table(words.in_detail(result, status), width, "\nin detail"))

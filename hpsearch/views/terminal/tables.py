@@ -11,7 +11,8 @@ from rich.text import Text
 from hpsearch.domain.lifecycle import State
 from hpsearch.domain.numbers import NOTHING, cell, duration, moment, number, pairs
 from hpsearch.domain.records import Trial
-from hpsearch.search.ranking.selection import Ranked, expectation
+from hpsearch.search.ranking.repeats import expectation
+from hpsearch.search.ranking.selection import Ranked
 from hpsearch.store.reading.queries import TrialRow
 from hpsearch.store.reading.standing import StudySummary
 from hpsearch.views.terminal.escapes import Sheet
@@ -101,7 +102,7 @@ def studies(summaries: Iterable[StudySummary], width: Width) -> Table:
     heads += [("compute time", NUMERIC), "budget", "created"]
     rows = []
     for each in summaries:
-        driven = f" by {each.driver}" if each.driver else ""
+        driven = f" by {each.head.driver}" if each.head.driver else ""
         trials = f"{each.ended}/{sum(each.trials.values())}"
         used = [duration(each.gpu_seconds), nearest_limit(each.budget)]
         created = moment(each.head.created)
@@ -113,7 +114,7 @@ def best_value(summary: StudySummary) -> str:
     """The value of a study's best trial."""
     if summary.best is None:
         return NOTHING
-    return score(summary.best, driven=summary.driver is not None)
+    return score(summary.best, driven=summary.head.driver is not None)
 
 
 def best(
@@ -130,12 +131,10 @@ def best(
     Where it is known what comes of trials when they are trained again, that stands beside the value
     that they have shown, and how far they had trained when they did: `seen_at`, by their numbers.
     """
-    is_known = any(row.again is not None and row.again.low is not None for row in ranked)
-    is_known |= any(row.confirmed is not None for row in ranked)
-    places = seen_at or {}
-    is_known |= any(
-        places.get(row.trial.number, row.trial.resource) != row.trial.resource for row in ranked
-    )
+    is_known = any(row.again is not None and row.again.is_measured for row in ranked)
+    seen = seen_at or {}
+    for row in ranked:
+        is_known |= seen.get(row.trial.number, row.trial.resource) != row.trial.resource
     heads: list[Head] = [("trial", NUMERIC), "state", *((name, NUMERIC) for name in objectives)]
     if is_known:
         heads += [("seen at", NUMERIC), "if trained again (90%)"]
@@ -146,7 +145,7 @@ def best(
         shown = [row.value] if trial.values is None else trial.values
         cells: list[str | Text] = [str(trial.number), state(trial.state), *map(number, shown)]
         if is_known:
-            cells += [number(places.get(trial.number)), if_again(row.again)]
+            cells += [number(seen.get(trial.number)), if_again(row.again)]
         mark = Text("=" if row.tied else "?" * row.unknown)
         cells.append(Text("over limit", style="red") if trial.violation > 0 else mark)
         cells += [number(trial.resource), duration(trial.gpu_seconds)]
