@@ -1,4 +1,4 @@
-"""Signals that tell a command to end: all are heard as Ctrl-C is."""
+"""Signals that tell a command to end: all are handled as Ctrl-C is."""
 
 import os
 import signal
@@ -12,7 +12,7 @@ EXIT_CODE = 130
 
 
 @contextmanager
-def heard() -> Iterator[None]:
+def handled() -> Iterator[None]:
     """Raise KeyboardInterrupt at signals that ask for an end. Only the main thread handles them."""
     with interruption.heard(_raise):
         yield

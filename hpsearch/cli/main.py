@@ -37,7 +37,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """
     # A process that ends need not look for garbage, which takes as long as reading a table.
     atexit.register(gc.freeze)
-    with streams.guarded(), interrupts.heard():
+    with streams.guarded(), interrupts.handled():
         code = _exit_code(arguments)
         if ray_thread.any_is_stuck() or _has_left_a_tracker():
             with suppress(streams.ReaderGone, UserError):

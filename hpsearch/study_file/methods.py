@@ -83,10 +83,10 @@ PRUNERS = {
 """Optuna's pruners: their classes by the names in study files."""
 
 _MANY = 2**31
-_SHARE = (0.0, 1.0)
+_FRACTION = (0.0, 1.0)
 RANGES: dict[str, tuple[float, float]] = {
     "bootstrap_count": (0, _MANY),
-    "crossover_prob": _SHARE,
+    "crossover_prob": _FRACTION,
     "dividing_parameter": (1, 100),
     "inc_popsize": (-1, 100_000),
     "interval_steps": (1, EXACT),
@@ -95,13 +95,13 @@ RANGES: dict[str, tuple[float, float]] = {
     "min_delta": (0.0, WIDEST),
     "min_early_stopping_rate": (0, 100),
     "min_resource": (1, EXACT),
-    "mutation_prob": _SHARE,
+    "mutation_prob": _FRACTION,
     "n_ei_candidates": (1, 100_000),
     "n_min_trials": (1, _MANY),
     "n_startup_steps": (0, EXACT),
     "n_startup_trials": (0, _MANY),
     "n_warmup_steps": (0, EXACT),
-    "p_threshold": _SHARE,
+    "p_threshold": _FRACTION,
     "patience": (0, EXACT),
     "percentile": (0.0, 100.0),
     "popsize": (2, 100_000),
@@ -109,7 +109,7 @@ RANGES: dict[str, tuple[float, float]] = {
     "prior_weight": (0.0, WIDEST),
     "reduction_factor": (2, 1000),
     "sigma0": (1e-12, WIDEST),
-    "swapping_prob": _SHARE,
+    "swapping_prob": _FRACTION,
     "upper": (-WIDEST, WIDEST),
 }
 """The smallest and largest values of numeric arguments of Optuna's classes. Some classes check them

@@ -87,8 +87,8 @@ def parse(
     if isinstance(source.value, dict):
         context = RECORDED if recorded else None
         sections, more = _sections(source.value, base, inspect, context)
-        settled = {problem.where for problem in problems}
-        problems += [problem for problem in more if problem.where not in settled]
+        known = {problem.where for problem in problems}
+        problems += [problem for problem in more if problem.where not in known]
     elif not problems and source.value is None:
         problems.append(Problem("", "is empty; write a study file with: hpsearch init"))
     elif not problems:

@@ -147,7 +147,7 @@ def _suggest_one(trial: optuna.trial.BaseTrial, name: str, parameter: Parameter)
     drawn: float = of_kind(
         name, parameter.low, parameter.high, step=parameter.step, log=parameter.log
     )
-    return parameter.value_at(parameter.place_of(drawn))
+    return parameter.value_at(parameter.index_of(drawn))
 
 
 def parents(parameter: Parameter) -> Collection[str]:
@@ -303,7 +303,7 @@ def as_written(space: Space, params: Mapping[str, Any]) -> dict[str, Any]:
     for name in params.keys() & space.keys():
         parameter: Any = space[name]
         if parameter.problem_with(params[name]) is None:
-            found[name] = parameter.value_at(parameter.place_of(params[name]))
+            found[name] = parameter.value_at(parameter.index_of(params[name]))
     return found
 
 
@@ -376,7 +376,7 @@ def _nearest_value(parameter: Parameter, value: Any) -> Any:
     if isinstance(parameter, CategoricalParameter) or not is_number(value):
         return value
     inside = min(max(value, parameter.low), parameter.high)
-    on_grid = parameter.value_at(parameter.place_of(inside))
+    on_grid = parameter.value_at(parameter.index_of(inside))
     return round(on_grid) if isinstance(parameter, IntParameter) else float(on_grid)
 
 

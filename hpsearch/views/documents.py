@@ -9,7 +9,7 @@ from hpsearch.domain.records import Request
 from hpsearch.search.ranking.selection import Ranked, expectation_of
 from hpsearch.store.reading.attempts import logs_of
 from hpsearch.store.reading.queries import StudyHead, TrialDetail
-from hpsearch.store.reading.standing import StudyStatus, StudySummary
+from hpsearch.store.reading.status import StudyStatus, StudySummary
 from hpsearch.store.reading.trust import StudyTrust
 from hpsearch.views.result import StudyResult, common_levels, differences
 from hpsearch.views.words import answer_in_words, request_in_words

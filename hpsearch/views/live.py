@@ -24,7 +24,7 @@ from hpsearch.errors import HpsearchError
 from hpsearch.search.ranking.no_effect import FIRST_TRIALS, TrialReports, no_effect
 from hpsearch.search.ranking.selection import leading
 from hpsearch.store.reading.queries import StudyHead, find_study
-from hpsearch.store.reading.standing import StudyStatus, recent_decisions, study_status
+from hpsearch.store.reading.status import StudyStatus, recent_decisions, study_status
 from hpsearch.store.store import Store
 from hpsearch.views.terminal.escapes import plain
 from hpsearch.views.terminal.status import CHANGING, MOST_DECISIONS, counted, panel

@@ -22,7 +22,7 @@ from hpsearch.store.reading.attempts import UNKNOWN, Origins, origins
 from hpsearch.store.reading.best import COMPARED, best_trials, goals_of, waiting_trials, with_again
 from hpsearch.store.reading.own_ends import OwnEnds, own_ends
 from hpsearch.store.reading.queries import StudyHead, TrialDetail, TrialRow, default_trial, seen_at
-from hpsearch.store.reading.standing import study_status
+from hpsearch.store.reading.status import study_status
 from hpsearch.store.reading.trust import StudyTrust, first_reports, study_trust
 from hpsearch.study_file.models import StudySpec
 from hpsearch.study_file.reading import origin_of
@@ -160,7 +160,7 @@ def unfinished(connection: Connection, result: StudyResult) -> Unfinished | None
         return None
     if not study.has_best or study.driver is not None:
         return None
-    complete = [place for place in result.ranked if place.trial.state is State.COMPLETE]
+    complete = [each for each in result.ranked if each.trial.state is State.COMPLETE]
     best = complete[0] if complete else None
     sign = sign_of(study.direction)
     may_win = [each for each in waiting_trials(connection, study) if _may_win(each, best, sign)]
@@ -236,7 +236,7 @@ def common_levels(trials: Sequence[TrialDetail]) -> list[float]:
     return sorted(set.intersection(*reached))
 
 
-class Way(enum.Enum):
+class Retraining(enum.Enum):
     """A way to train a configuration anew."""
 
     COMMAND = "hpsearch train"
@@ -244,16 +244,16 @@ class Way(enum.Enum):
     OWN = "the user's own program, from its parameters"
 
 
-def way_to_train(content: Mapping[str, Any]) -> Way | None:
+def retraining_of(content: Mapping[str, Any]) -> Retraining | None:
     """The way for a study with this study file; None if it has no task."""
     task = content.get("task")
     if not isinstance(task, dict) or origin_of(content) is not None:
         return None
     kind = task.get("kind")
     if kind in BUILT_IN:
-        return Way.COMMAND
+        return Retraining.COMMAND
     is_foreign = "library" in task and kind != COMMAND.kind
-    return Way.OWN if is_foreign or kind == ASK.kind else Way.FILE
+    return Retraining.OWN if is_foreign or kind == ASK.kind else Retraining.FILE
 
 
 def as_argument(name: str) -> str:
@@ -272,12 +272,12 @@ def to_train(
         trial: Its number; None for the best one, whichever that is.
         suggested: Completes a command, such as ``best NAME``, so that it works where it is read.
     """
-    way, name = way_to_train(study.content), as_argument(study.name)
-    if way is Way.COMMAND:
+    way, name = retraining_of(study.content), as_argument(study.name)
+    if way is Retraining.COMMAND:
         chosen = "" if trial is None else f"--trial {trial} "
         return [(suggested(f"train {chosen}{name}"), "trains it in full and keeps the model")]
     only = "" if trial is None else f'--where "number = {trial}" '
-    if way is not Way.FILE:
+    if way is not Retraining.FILE:
         return [(suggested(f"best {only}--format json {name}"), "its parameters")]
     settings = suggested(f"best {only}--format yaml {name}")
     train = ("python -m trials best.yaml --out model", "trains them again")

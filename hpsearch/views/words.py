@@ -19,7 +19,7 @@ from hpsearch.search.ranking.trust import Correlation, RungVerdict
 from hpsearch.store.reading.attempts import code_of
 from hpsearch.store.reading.own_ends import OwnEnds
 from hpsearch.store.reading.queries import TrialRow
-from hpsearch.store.reading.standing import BudgetLine, StudyStatus, StudySummary
+from hpsearch.store.reading.status import BudgetLine, StudyStatus, StudySummary
 from hpsearch.store.reading.trust import StudyTrust
 from hpsearch.study_file.models import StudySpec
 from hpsearch.views.result import StudyResult, Unfinished
@@ -145,9 +145,9 @@ def sharing(status: StudyStatus) -> str | None:
     return "; ".join(lines)
 
 
-def luck(place: Ranked[TrialRow]) -> str:
+def luck(ranked: Ranked[TrialRow]) -> str:
     """The part that luck may have in the value that a trial is ranked by."""
-    again = place.again
+    again = ranked.again
     if again is None or not again.is_measured:
         return "trained once: part of its value may be luck; search.confirm measures that"
     if not again.runs:
@@ -175,12 +175,12 @@ def without_seed(task: Any) -> str | None:
     )
 
 
-def worth(place: Ranked[TrialRow]) -> str:
+def worth(ranked: Ranked[TrialRow]) -> str:
     """The outcome of training a trial again: ``0.97 if trained again, 90% of the time
     between 0.96 and 0.98``; its own value where nothing tells how far trainings vary."""
-    again = place.again
+    again = ranked.again
     if again is None or not again.is_measured:
-        return number(standing(place.trial))
+        return number(standing(ranked.trial))
     if again.low is None:
         return f"{number(again.mean)} when trained again"
     between = f"90% of the time between {number(again.low)} and {number(again.high)}"

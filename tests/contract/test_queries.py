@@ -38,7 +38,7 @@ from hpsearch.store.reading.queries import (
     trial_detail,
     trial_rows,
 )
-from hpsearch.store.reading.standing import list_studies, study_status
+from hpsearch.store.reading.status import list_studies, study_status
 from hpsearch.store.reading.trust import StudyTrust
 from hpsearch.store.store import Store
 from hpsearch.study_file.expressions.meaning import Expression

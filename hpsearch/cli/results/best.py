@@ -14,7 +14,7 @@ from hpsearch.cli.streams import ReaderGone
 from hpsearch.errors import UserError
 from hpsearch.store.reading.attempts import recorded_arithmetic
 from hpsearch.store.reading.queries import StudyHead, TrialRow, find_study
-from hpsearch.store.reading.standing import study_status, study_summary
+from hpsearch.store.reading.status import study_status, study_summary
 from hpsearch.store.store import Store
 from hpsearch.study_file import space as spaces
 from hpsearch.study_file.reading import space_in

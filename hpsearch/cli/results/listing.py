@@ -19,7 +19,7 @@ from hpsearch.errors import NoDatabase, StudyNotFound, UserError
 from hpsearch.store.reading.attempts import logs_of
 from hpsearch.store.reading.best import details_again
 from hpsearch.store.reading.queries import Rows, each_trial, find_study
-from hpsearch.store.reading.standing import list_studies, study_status
+from hpsearch.store.reading.status import list_studies, study_status
 from hpsearch.store.reading.trust import study_trust
 from hpsearch.store.store import Store
 from hpsearch.views import documents

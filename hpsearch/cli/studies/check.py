@@ -35,7 +35,7 @@ from hpsearch.store.version import stored_version
 from hpsearch.study_file.models import StudySpec
 from hpsearch.study_file.reading import advice, load
 from hpsearch.study_file.types import AUTO
-from hpsearch.views import forecast, words
+from hpsearch.views import plan, words
 from trials.contract import Problem, TaskError
 from trials.descriptions.builtin import BUILT_IN
 from trials.descriptions.command import COMMAND, line_of
@@ -70,19 +70,19 @@ def check_study(study: Path, storage: str, address: str | None) -> None:
         measured = {**first_trial.first_report(spec, study.name, device, note), **measured}
     capacity = None
     if address is None:
-        capacity = forecast.Capacity(cpus=os.cpu_count() or 1, gpus=gpu.count())
-    show(*forecast.plan(spec, measured, capacity, terminal_width()))
-    workers = forecast.workers_of(spec.resources, capacity)
-    checkpoint = forecast.checkpoint_of(measured)
+        capacity = plan.Capacity(cpus=os.cpu_count() or 1, gpus=gpu.count())
+    show(*plan.plan(spec, measured, capacity, terminal_width()))
+    workers = plan.workers_of(spec.resources, capacity)
+    checkpoint = plan.checkpoint_of(measured)
     if checkpoint is not None:
-        for line in forecast.checkpoint_warnings(spec, checkpoint, workers, folder):
+        for line in plan.checkpoint_warnings(spec, checkpoint, workers, folder):
             note(f"{study.name}: {line}")
     if exists:
         note(
             f"study {spec.study} is already in the database: "
             "resume it, or give the new study another name"
         )
-    note(forecast.sentence(spec, measured, workers, capacity))
+    note(plan.sentence(spec, measured, workers, capacity))
     no_seed = words.without_seed(spec.task)
     if no_seed is not None:
         note(f"{study.name}: {no_seed}")

@@ -24,7 +24,7 @@ from hpsearch.store.reading.best import best_trials
 from hpsearch.store.reading.queries import StudyHead, TrialDetail, TrialRow, trial_detail
 from hpsearch.study_file.models import StudySpec
 from hpsearch.study_file.reading import origin_of, parse, refusal
-from hpsearch.views.result import Way, to_train, way_to_train
+from hpsearch.views.result import Retraining, to_train, retraining_of
 from hpsearch.views.words import expected, may_change
 from trials.contract import TaskError
 from trials.descriptions.builtin import BUILT_IN, describe
@@ -93,7 +93,7 @@ def _tell(comparison: Comparison, number: int) -> None:
 
 def _other_way(study: StudyHead, trial: TrialRow) -> str:
     commands = [each for each, _ in to_train(study, trial.number, command)]
-    if way_to_train(study.content) is Way.FILE:
+    if retraining_of(study.content) is Retraining.FILE:
         return f"train it with: {' - and then: '.join(commands)}"
     if found := trial.best_checkpoint or trial.checkpoint:
         return f"the checkpoint of trial {trial.number} is {found}"

@@ -25,7 +25,7 @@ from hpsearch.errors import HpsearchError
 from hpsearch.running.study_run.requests import ask
 from hpsearch.store.reading.best import details_again
 from hpsearch.store.reading.queries import LARGEST_NUMBER, StudyHead, find_study, trial_rows
-from hpsearch.store.reading.standing import list_studies, study_status
+from hpsearch.store.reading.status import list_studies, study_status
 from hpsearch.store.reading.trust import study_trust
 from hpsearch.store.store import Store
 from hpsearch.study_file.validation import refusal

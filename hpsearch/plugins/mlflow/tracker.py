@@ -20,7 +20,7 @@ from hpsearch.plugins.mlflow.options import MlflowOptions
 from trials.settings import as_scalar
 
 STUDY_TAG, TRIAL_TAG = "hpsearch.study", "hpsearch.trial"
-MOST, MOST_METRICS = 90, 500
+MOST_TAGS, MOST_METRICS = 90, 500
 """Tags or parameters, and metrics in one request; MLflow takes 100 and 1000."""
 RETRIES = "2"
 """Of a request. With MLflow's own 7 a server that is not there is reported after four minutes."""
@@ -142,7 +142,7 @@ class MlflowTracker(Tracker):
         params: Sequence[Param] = (),
     ) -> None:
         texts = [RunTag(_key(name), _short(value)) for name, value in tags.items()]
-        self._client.log_batch(run, tags=texts[:MOST], params=params[:MOST])
+        self._client.log_batch(run, tags=texts[:MOST_TAGS], params=params[:MOST_TAGS])
         for begin in range(0, len(metrics), MOST_METRICS):
             self._client.log_batch(run, metrics=metrics[begin : begin + MOST_METRICS])
 

@@ -142,9 +142,9 @@ class Notices(Watch):
         notice = {"event": event.value, "study": self._name, "text": text}
         if state is not None:
             notice["state"] = state.value
-        self._deliver({**notice, **self._standing()})
+        self._deliver({**notice, **self._progress()})
 
-    def _standing(self) -> dict[str, Any]:
+    def _progress(self) -> dict[str, Any]:
         if self._study is None:
             return {}
         trials, spec, best = self._study.history.trials, self._study.spec, self._best_now()

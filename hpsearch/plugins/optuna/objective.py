@@ -57,17 +57,17 @@ class ScriptSearch:
 
     Attributes:
         study: In memory, with the trials that were enqueued.
-        asked: The arguments of `optimize`, by name.
+        called_with: The arguments of `optimize`, by name.
         module: The script.
     """
 
     study: optuna.Study
-    asked: Mapping[str, Any]
+    called_with: Mapping[str, Any]
     module: ModuleType
 
     @property
     def objective(self) -> Callable[[optuna.Trial], Any]:
-        found: Callable[[optuna.Trial], Any] = self.asked["func"]
+        found: Callable[[optuna.Trial], Any] = self.called_with["func"]
         return found
 
     @property
@@ -227,11 +227,11 @@ def _function(objective: Callable[[ObjectiveTrial], Any], search: ScriptSearch |
             else:
                 with search.as_main():
                     returned = objective(of_optuna)
-        except TrialPruned as verdict:
+        except TrialPruned as pruned:
             if measure is not None:
                 of_optuna.constrain(measure)
-            why = text_of(verdict) or "the objective raised TrialPruned"
-            raise Pruned(why) from verdict
+            why = text_of(pruned) or "the objective raised TrialPruned"
+            raise Pruned(why) from pruned
         if measure is not None:
             of_optuna.constrain(measure)
         of_optuna.finish(returned)

@@ -234,7 +234,7 @@ class _Script:
     def __init__(self, recorder: Any, draft: StudyDraft) -> None:
         self._recorder, self._draft = recorder, draft
         self._study: optuna.Study = recorder.search.study
-        self._asked: Mapping[str, Any] = recorder.search.asked
+        self._called_with: Mapping[str, Any] = recorder.search.called_with
         self._settings: dict[str, Any] = {}
         self._seed: int | None = None
 
@@ -251,7 +251,7 @@ class _Script:
         sampler = self._sampler(self._study.sampler)
         pruner = self._method(self._study.pruner) if len(several) == 1 else None
         search = {"sampler": sampler, "pruner": pruner}
-        jobs = self._asked["n_jobs"]
+        jobs = self._called_with["n_jobs"]
         self._draft.sections = {
             "seed": self._seed,
             "task": task,
@@ -271,8 +271,8 @@ class _Script:
             )
 
     def _budget(self) -> dict[str, Any]:
-        most = [self._asked["n_trials"]]
-        for each in self._asked["callbacks"] or ():
+        most = [self._called_with["n_trials"]]
+        for each in self._called_with["callbacks"] or ():
             if isinstance(each, MaxTrialsCallback):
                 most.append(each._n_trials)
             else:
@@ -282,7 +282,7 @@ class _Script:
         if grid:
             most.append(math.prod(map(len, grid.values())))
         trials = min((each for each in most if each is not None), default=None)
-        timeout = self._asked["timeout"]
+        timeout = self._called_with["timeout"]
         if trials is None and timeout is None:
             trials = USUAL_TRIALS
             self._remark(f"the script searches until it is stopped: {trials} trials here")
@@ -336,7 +336,7 @@ class _Script:
         return {"kind": kind, **carried} if carried else kind
 
 
-class _Asked(NopPruner):
+class _WatchedPruner(NopPruner):
     """Remembers whether it is asked."""
 
     is_asked = False
@@ -348,7 +348,7 @@ class _Asked(NopPruner):
 
 def _tried(search: Any, file: Path, arguments: Mapping[str, Any]) -> FirstTrial:
     study: optuna.Study = search.study
-    study.pruner = pruner = _Asked()
+    study.pruner = pruner = _WatchedPruner()
     trial = study.ask()
     error = None
     try:

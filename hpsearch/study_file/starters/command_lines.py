@@ -44,7 +44,7 @@ _FIXED = re.compile(
 measure, print or save, or that follow the length of a training."""
 _FRACTIONS = re.compile(r"lr|.*(_lr|lr_).*|.*learning_rate.*|eta|.*decay|clip.*|.*_coef|alpha|tau")
 """Names of numbers that are fractions also where they are written as whole ones."""
-_SHARES = re.compile(r"dropout|drop_|smooth|warmup|ratio|prob|mix")
+_RATIOS = re.compile(r"dropout|drop_|smooth|warmup|ratio|prob|mix")
 _PARTS = re.compile(
     r"sampl|colsample|fraction|quantile|percentile|threshold|clip_(coef|range|eps|ratio)|percent"
 )
@@ -257,7 +257,7 @@ def _range(name: str, value: float) -> Text | None:
     if _PARTS.search(name) and 0 < value <= 1:
         high = min(0.95 if value < 1 else 1.0, 2 * value)
         return f"{{type: float, low: {_number(value / 4)}, high: {_number(max(value, high))}}}"
-    if _SHARES.search(name) and value <= 1:
+    if _RATIOS.search(name) and value <= 1:
         return f"{{type: float, low: 0.0, high: {0.5 if value <= 0.5 else 1.0}}}"
     if _NEAR_ONE.search(name) and 0.5 <= value <= 1:
         apart = max(1 - value, 0.001)  # a tenth of it to ten times as much

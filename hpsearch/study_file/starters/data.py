@@ -33,15 +33,15 @@ SAMPLE_ROWS = 200
 WORDS_OF_A_TEXT = 5
 """The fewest words in the middle cell of a column of texts."""
 FILLED, DIFFERENT = 0.5, 0.5
-"""The least share of the rows of a column of texts that have one, and of these the least share that
+"""The least part of the rows of a column of texts that have one, and of these the least part that
 are different."""
 SHOWN = 8
 """The most columns that a message names."""
 ENOUGH_TO_VALIDATE = 1000
-LARGEST_SHARE, SMALLEST_SHARE = 0.3, 0.05
+LARGEST_FRACTION, SMALLEST_FRACTION = 0.3, 0.05
 """Of the rows, for validation."""
 RARE = 1 / 3
-"""The part of an equal share of the rows below which a class is rare."""
+"""The part of an equal number of rows below which a class is rare."""
 BYTES_A_TOKEN = 3
 SHORTEST, LONGEST = 16, 512
 """Tokens of a text."""
@@ -134,8 +134,9 @@ def names_of(data: TaskData, kind: str, metric: str | None) -> tuple[dict[str, s
         if table[column].nunique() < 2:
             what = f"column {column!r} of {data.train} has fewer than two values to learn"
             raise UserError(what, "name another one with --label")
-    share = min(max(ENOUGH_TO_VALIDATE / len(table), SMALLEST_SHARE), LARGEST_SHARE)
-    names = {"label": quoted(*label), "validation": str(round(share, 2))}
+    validation = max(ENOUGH_TO_VALIDATE / len(table), SMALLEST_FRACTION)
+    validation = min(validation, LARGEST_FRACTION)
+    names = {"label": quoted(*label), "validation": str(round(validation, 2))}
     variant = "several labels" if len(label) > 1 else kind
     if kind == TABULAR:
         predicts = _predicted(table, label[0])

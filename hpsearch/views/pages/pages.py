@@ -24,7 +24,7 @@ from hpsearch.running.creation.study import spec_of
 from hpsearch.store.reading.attempts import logs_of
 from hpsearch.store.reading.best import details_again, goals_of
 from hpsearch.store.reading.queries import StudyHead, TrialDetail, study_of_id, trial_rows
-from hpsearch.store.reading.standing import list_studies, recent_decisions, study_status
+from hpsearch.store.reading.status import list_studies, recent_decisions, study_status
 from hpsearch.store.store import Store
 from hpsearch.study_file.models import StudySpec
 from hpsearch.study_file.parameters import CategoricalParameter, IntParameter, Parameter
@@ -150,9 +150,9 @@ class Pages:
 
     def listing(self, request: Request) -> Response:
         """Trials of a study, selected and in order, a page at a time."""
-        asked = request.query_params
-        where, sort = asked.get("where", "").strip(), asked.get("sort", "").strip()
-        page = number_in(asked.get("page", "0"))
+        query = request.query_params
+        where, sort = query.get("where", "").strip(), query.get("sort", "").strip()
+        page = number_in(query.get("page", "0"))
         wrong, rows = None, []
         with self._store.reading() as connection:
             study = study_of_id(connection, request.path_params["study"])

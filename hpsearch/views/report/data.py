@@ -25,7 +25,7 @@ from hpsearch.store.reading.attempts import idle_seconds
 from hpsearch.store.reading.best import GoalColumns
 from hpsearch.store.reading.history_frames import HistoryFrames, Shown, history_frames
 from hpsearch.store.reading.queries import StudyHead, TrialRow
-from hpsearch.store.reading.standing import StudyStatus, study_status
+from hpsearch.store.reading.status import StudyStatus, study_status
 from hpsearch.views.result import StudyResult, study_result
 
 TOP = 10
@@ -209,9 +209,9 @@ def ranked_configurations(history: HistoryFrames, goal: GoalColumns) -> pd.DataF
     can_rank &= (trials["violation"] == 0) & trials[goal.standing].notna()
     frame = trials.loc[can_rank, [goal.standing]].rename(columns={goal.standing: "standing"})
     frame = frame.sort_values("standing", ascending=not goal.maximize, kind="stable")
-    share = np.arange(len(frame)) / max(1, len(frame))
+    fraction = np.arange(len(frame)) / max(1, len(frame))
     tiers = [Tier.BEST.value, Tier.BETTER.value]
-    frame["tier"] = np.select([share < 0.1, share < 0.5], tiers, Tier.REST.value)
+    frame["tier"] = np.select([fraction < 0.1, fraction < 0.5], tiers, Tier.REST.value)
     return frame
 
 
@@ -277,7 +277,7 @@ def parameter_importances(standing: pd.Series, params: pd.DataFrame) -> Importan
     is_everywhere = params.notna().all()
     differs = params.map(str).nunique() > 1
     measured = [name for name in params.columns if is_everywhere[name] and differs[name]]
-    shares, why_not = pd.Series(dtype=float), None
+    explained, why_not = pd.Series(dtype=float), None
     if len(standing) < FEWEST_TRIALS:
         why_not = f"fewer than {FEWEST_TRIALS} trials have a value"
     elif standing.nunique() < 2:
@@ -285,13 +285,13 @@ def parameter_importances(standing: pd.Series, params: pd.DataFrame) -> Importan
     elif not measured:
         why_not = "no parameter differs between trials"
     else:
-        shares = _shares(standing, params[measured])
-    frame = pd.DataFrame({"parameter": shares.index, "importance": shares.to_numpy(float)})
+        explained = _fitted(standing, params[measured])
+    frame = pd.DataFrame({"parameter": explained.index, "importance": explained.to_numpy(float)})
     unmeasured = tuple(name for name in params.columns if name not in measured)
     return Importances(frame, len(standing), unmeasured, why_not)
 
 
-def _shares(standing: pd.Series, params: pd.DataFrame) -> pd.Series:
+def _fitted(standing: pd.Series, params: pd.DataFrame) -> pd.Series:
     from sklearn.ensemble import RandomForestRegressor
 
     encoded = params.apply(_codes)
@@ -299,8 +299,8 @@ def _shares(standing: pd.Series, params: pd.DataFrame) -> pd.Series:
     middle = standing.max() / 2 + standing.min() / 2
     halves = standing / 2 - middle / 2
     forest = RandomForestRegressor(TREES, random_state=0).fit(encoded, halves / halves.abs().max())
-    shares = pd.Series(forest.feature_importances_, index=params.columns)
-    return shares.sort_values(ascending=False, kind="stable")
+    explained = pd.Series(forest.feature_importances_, index=params.columns)
+    return explained.sort_values(ascending=False, kind="stable")
 
 
 def _codes(values: pd.Series) -> pd.Series:

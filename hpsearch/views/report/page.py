@@ -20,7 +20,7 @@ from hpsearch.views.report.rendering import (
     foreign_name,
     summary_html,
 )
-from hpsearch.views.result import Way, to_train, way_to_train
+from hpsearch.views.result import Retraining, to_train, retraining_of
 
 MOST_FINDINGS = 30
 MOST_REQUESTS = 30
@@ -237,7 +237,7 @@ def _result(data: ReportData, names: Sequence[str]) -> PageResult:
         return PageResult(headline, warnings=warnings)
     best, first = result.best, ranked[0].trial
     commands = [command for command, _ in to_train(data.study, first.number, data.command)]
-    is_trained = way_to_train(data.study.content) in (Way.COMMAND, Way.FILE)
+    is_trained = retraining_of(data.study.content) in (Retraining.COMMAND, Retraining.FILE)
     purpose = "To train" if is_trained else "For your own program: the parameters of"
     if best is None:
         some, all_of_them = "The front", len(ranked)

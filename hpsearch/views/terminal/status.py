@@ -16,7 +16,7 @@ from hpsearch.domain.facts import DecisionKind
 from hpsearch.domain.lifecycle import State
 from hpsearch.domain.numbers import NOTHING, cell, count, duration, first_line, moment, number
 from hpsearch.domain.records import Request
-from hpsearch.store.reading.standing import BudgetLine, Standing, StudyStatus, StudySummary
+from hpsearch.store.reading.status import BudgetLine, DrivenState, StudyStatus, StudySummary
 from hpsearch.store.reading.trust import StudyTrust
 from hpsearch.views import words
 from hpsearch.views.result import StudyResult
@@ -143,9 +143,9 @@ def remark(summary: StudySummary) -> str:
     if head.driver:
         stopping = ", asked to stop" if head.stop_requested else ""
         return f", {'asked' if head.is_asked else 'driven'} by {head.driver}{stopping}"
-    if summary.state is Standing.WAITING:
+    if summary.state is DrivenState.WAITING:
         return f' to be asked; in Python: hpsearch.resume(url, "{head.name}")'
-    if summary.state is Standing.ABANDONED:
+    if summary.state is DrivenState.ABANDONED:
         return f": its driver died; continue with: hpsearch resume {head.name}"
     is_more = head.reason and head.reason != head.state.value
     return f": {head.reason}" if is_more else ""
@@ -273,7 +273,7 @@ def _running_with_bars(of: StudyStatus, now: float, most: int) -> Table:
         ]
         if any_gpu:
             cells.append(NOTHING if each.gpu is None else f"{each.gpu:.0%}")
-        grid.add_row(*cells, plain(each.verdict or NOTHING))
+        grid.add_row(*cells, plain(each.last_decision or NOTHING))
     if len(of.running) > most:
         grid.add_row(f"and {len(of.running) - most} more")
     return grid

@@ -14,7 +14,7 @@ from hpsearch.domain.records import Trial
 from hpsearch.search.ranking.repeats import expectation
 from hpsearch.search.ranking.selection import Ranked
 from hpsearch.store.reading.queries import TrialRow
-from hpsearch.store.reading.standing import StudySummary
+from hpsearch.store.reading.status import StudySummary
 from hpsearch.views.terminal.escapes import Sheet
 from hpsearch.views.words import expected, if_again, nearest_limit, score, values
 
@@ -168,10 +168,10 @@ def trials(listed: Sequence[TrialRow], metric: str, width: Width) -> Table:
     separator = ": " if width is None else "\n"
     rows = []
     for row, last in zip(listed, lasts, strict=True):
-        standing = state(row.state)
+        shown_state = state(row.state)
         for remark in (row.error_kind, "over limit" if row.violation > 0 else None):
-            standing.append(f"{separator}{remark}" if remark else "")
-        cells: list[str | Text] = [str(row.number), standing, values(row)]
+            shown_state.append(f"{separator}{remark}" if remark else "")
+        cells: list[str | Text] = [str(row.number), shown_state, values(row)]
         if has_last:
             cells.append(number(last))
         if is_expected:

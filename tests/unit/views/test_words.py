@@ -16,7 +16,7 @@ from hpsearch.domain.lifecycle import State
 from hpsearch.domain.records import CONSTRAINT, Decision, Request, StudyState, Trial
 from hpsearch.search.ranking.selection import rank
 from hpsearch.store.reading.queries import StudyHead
-from hpsearch.store.reading.standing import BudgetLine, StudySummary
+from hpsearch.store.reading.status import BudgetLine, StudySummary
 from hpsearch.store.reading.trust import StudyTrust
 from hpsearch.views.result import StudyResult
 from hpsearch.views.terminal.status import MOST_REQUESTS, request_table

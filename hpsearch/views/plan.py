@@ -209,8 +209,8 @@ def pace_of(spec: StudySpec, measured: Mapping[str, float], key: str = "pace") -
     if "ended_after_s" in measured:  # the program has ended by itself, with all that it does then
         trained_s = measured["ended_after_s"] - measured.get("start_up_seconds", 0.0)
         own = measured["own_pace"]
-        share = measured[key] / own if own else 1.0
-        return share * max(0.0, trained_s) / spec.budget.per_trial.total
+        relative = measured[key] / own if own else 1.0
+        return relative * max(0.0, trained_s) / spec.budget.per_trial.total
     if key in measured:
         return measured[key]
     if "reported_at" in measured:

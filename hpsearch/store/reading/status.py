@@ -1,4 +1,4 @@
-"""The standing of studies for `ls` and `status`, read without loading trials that are not shown."""
+"""The status of studies for `ls` and `status`, read without loading trials that are not shown."""
 
 import enum
 import math
@@ -40,7 +40,7 @@ SAMPLES = "samples_per_second"
 GPU_USE = "gpu_utilization"  # the metric that says in which share of time a trial's GPU had work
 
 
-class Standing(enum.StrEnum):
+class DrivenState(enum.StrEnum):
     """The state of a study for people: the recorded state, and whether anybody works on it."""
 
     RUNNING = "running"
@@ -53,7 +53,7 @@ class Standing(enum.StrEnum):
     @property
     def is_over(self) -> bool:
         """True if nothing follows, unless the study gets more budget or another try."""
-        return self in (Standing.FINISHED, Standing.FAILED)
+        return self in (DrivenState.FINISHED, DrivenState.FAILED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,11 +91,11 @@ class StudySummary:
         return sum(count for state, count in self.trials.items() if state.terminal)
 
     @property
-    def state(self) -> Standing:
+    def state(self) -> DrivenState:
         """Its state for people."""
         if self.head.state is StudyState.RUNNING and self.head.driver is None:
-            return Standing.WAITING if self.head.is_asked else Standing.ABANDONED
-        return Standing(self.head.state)
+            return DrivenState.WAITING if self.head.is_asked else DrivenState.ABANDONED
+        return DrivenState(self.head.state)
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +113,7 @@ class RunningAttempt:
     speed: float | None = None  # resource trained a second; None if that is not known yet
     gpu: float | None = None
     """The share of time in which its GPU had work, by its latest report; None without a GPU."""
-    verdict: str | None = None  # what was decided of its trial last, in words
+    last_decision: str | None = None  # what was decided of its trial last, in words
     samples: float | None = None  # that it trains a second; None if it does not report that
 
 
@@ -129,7 +129,7 @@ class Failures:
 
 @dataclass(frozen=True, slots=True)
 class StudyStatus:
-    """The standing of one study."""
+    """The status of one study."""
 
     summary: StudySummary
     reserved_gpu_seconds: float  # held back for the attempts that are running
@@ -192,7 +192,7 @@ def study_summary(
 def study_status(
     connection: Connection, study: StudyHead, ranked: Sequence[Ranked[TrialRow]] | None = None
 ) -> StudyStatus:
-    """The standing of a study. `ranked` are its best trials, best first, where they were read
+    """The status of a study. `ranked` are its best trials, best first, where they were read
     already."""
     summary = study_summary(connection, study, ranked)
     reserved = select(func.sum(ATTEMPT.reserved_gpu_seconds)).where(
@@ -340,7 +340,7 @@ def _counted(connection: Connection, study_id: int | None = None) -> defaultdict
 
 def _running(connection: Connection, study: StudyHead) -> list[RunningAttempt]:
     same_trial = (ATTEMPT.study_id == TRIAL.study_id) & (ATTEMPT.trial == TRIAL.number)
-    verdict = (
+    last_decision = (
         select(DECISION.why)
         .where(DECISION.study_id == study.id, DECISION.trial == TRIAL.number)
         .order_by(DECISION.id.desc())
@@ -352,7 +352,7 @@ def _running(connection: Connection, study: StudyHead) -> list[RunningAttempt]:
         select(
             *(attempt.trial, attempt.number.label("attempt"), attempt.worker, attempt.node),
             *(attempt.device, attempt.started, TRIAL.resource, TRIAL.value, TRIAL.speed),
-            *(latest.c.metrics, verdict.label("verdict")),
+            *(latest.c.metrics, last_decision.label("last_decision")),
         )
         .join_from(attempts, WITH_LATEST, same_trial)
         .where(
