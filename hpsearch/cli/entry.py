@@ -10,7 +10,6 @@ from hpsearch.cli import interrupts  # noqa: E402 - not from the caller's folder
 
 
 def main() -> None:
-    """Run the command line, see `hpsearch.cli.main.main`."""
     try:
         with interrupts.handled():
             from hpsearch.cli.main import main as run

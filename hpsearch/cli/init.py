@@ -21,7 +21,6 @@ FIRST_LINE = f"# yaml-language-server: $schema={SCHEMA_FILE}"
 
 
 def schema() -> str:
-    """The JSON Schema of study files as a text."""
     return json.dumps(study_file_schema(), indent=1) + "\n"
 
 
@@ -61,7 +60,6 @@ def write_starter(path: Path, kind: str | None, data: DataOptions, wanted: Study
 def _looked_at(
     kind: str | None, train: Path, data: DataOptions, metric: str | None
 ) -> tuple[str, dict[str, str]]:
-    """The kind of the task, and what a starter names of it, by the data."""
     from hpsearch.study_file.starters import data as training_data
 
     table = training_data.read(train)
@@ -92,7 +90,6 @@ def _file_at(path: Path) -> Path:
 
 
 def _write_both(path: Path, content: str, *, force: bool) -> None:
-    """Write a study file and the schema beside it, and say what comes next."""
     refuse_taken(path, force=force)
     with whole_file(path) as unfinished, whole_file(path.parent / SCHEMA_FILE) as beside:
         unfinished.write_text(f"{FIRST_LINE}\n{content}", encoding="utf-8")

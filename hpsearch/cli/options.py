@@ -136,7 +136,6 @@ class BudgetLimits:
 
     @property
     def given(self) -> dict[str, float | str]:
-        """The limits that are given, by their keys in a study file."""
         return {key: value for key, value in asdict(self).items() if value is not None}
 
 
@@ -157,7 +156,6 @@ class DataOptions:
 
     @property
     def given(self) -> bool:
-        """True if anything is given."""
         return bool(self.train or self.text or self.label or self.model)
 
 

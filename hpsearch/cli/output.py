@@ -76,7 +76,6 @@ def suggest_for(storage: str = DEFAULT_STORAGE) -> str:
 
 
 def chosen_storage() -> str:
-    """The URL of the database of the command that runs."""
     return _chosen["storage"]
 
 
@@ -130,7 +129,6 @@ class _Formatter(logging.Formatter):
 
 
 def log_as_notes() -> None:
-    """Print warnings of the program beside its notes."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(_Formatter("hpsearch: %(message)s"))
     logging.basicConfig(level=logging.WARNING, handlers=[handler])
@@ -205,7 +203,6 @@ def emit(rows: Iterable[Mapping[str, Any]], format_: Format) -> None:
 
 
 def _emit_csv(rows: Iterable[Mapping[str, Any]]) -> None:
-    """Print rows with a header; nested values become columns such as ``params.learning_rate``."""
     names: dict[str, None] = {}
     for row in rows:
         names |= dict.fromkeys(_flat(row))

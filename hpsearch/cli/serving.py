@@ -31,7 +31,6 @@ END_S = 3
 def serve_dashboard(
     name: str | None, host: str, port: int, storage: str, *, allow_changes: bool
 ) -> None:
-    """Serve the dashboard until interrupted."""
     try:
         for package in PACKAGES:
             import_module(package)

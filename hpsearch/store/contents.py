@@ -69,20 +69,17 @@ TABLES: dict[Any, sa.Table] = {
 
 @cache
 def column_names(record: type) -> Mapping[str, str]:
-    """The column of each field that is one, in their order."""
     stored = [field for field in fields(record) if "elsewhere" not in field.metadata]
     return {field.name: schema.column_name(field) for field in stored}
 
 
 @cache
 def columns_of(record: Any) -> tuple[sa.Column[Any], ...]:
-    """The columns that a record is built from."""
     table = TABLES[record]
     return tuple(table.c[name] for name in column_names(record).values())
 
 
 def records(connection: sa.Connection, record: Callable[..., Of], *which: Condition) -> list[Of]:
-    """The records of a class that conditions select, in the order of their table's primary key."""
     statement = sa.select(*columns_of(record)).where(*which)
     rows = connection.execute(statement.order_by(*TABLES[record].primary_key))
     return [record(*row) for row in rows]
@@ -119,7 +116,6 @@ def inserts(dialect: sa.Dialect) -> Mapping[sa.Table, sa.Insert]:
 
 
 def values_of(record: Any, **more: Any) -> dict[str, Any]:
-    """The fields of a record by their columns, with more values beside them."""
     values = {}
     for field, column in column_names(record.__class__).items():
         values[column] = getattr(record, field)
@@ -170,7 +166,6 @@ def numbers_since(connection: sa.Connection, study_id: int, revision: int) -> Se
 def trials_numbered(
     connection: sa.Connection, study_id: int, numbers: Sequence[int]
 ) -> dict[int, Trial]:
-    """Some trials of a study, by number, with attempts and reports."""
     return _read_trials(connection, (TRIAL.study_id == study_id) & TRIAL.number.in_(numbers))
 
 
@@ -205,7 +200,6 @@ def _read_trials(connection: sa.Connection, which: Condition) -> dict[int, Trial
 
 @cache
 def _bare_rows(record: Any) -> sa.Select[Any]:
-    """The rows of trials, or of their attempts or reports, as the database's driver gives them."""
     table = TABLES[record]
     bare: list[Sql] = [
         sa.type_coerce(each, NullType()).label(each.name) for each in columns_of(record)
@@ -217,7 +211,6 @@ def _bare_rows(record: Any) -> sa.Select[Any]:
 def _streamed(
     connection: sa.Connection, record: Callable[..., Of], which: Condition
 ) -> Iterator[Of]:
-    """Trials that a condition selects, or their attempts or reports, a part at a time."""
     types = [schema.cell_of(column) for column in columns_of(record)]
     statement = _bare_rows(record).where(which)
     with connection.execute(statement, execution_options={"stream_results": True}) as result:
@@ -234,7 +227,6 @@ def write(
     changes: Changes,
     revision: int,
 ) -> None:
-    """Write the rows of a commit, each table's in one batch."""
     if changes.study is not None:
         connection.execute(_SET_STUDY, {**study_values(changes.study), "of_study": study_id})
     for table, statement in statements.items():
@@ -256,7 +248,6 @@ def _row(table: sa.Table, record: Any, study_id: int, revision: int) -> dict[str
 
 
 def waiting(connection: sa.Connection, study_id: int) -> list[Request]:
-    """The requests to a study that have not been answered, the oldest first."""
     return records(connection, Request, REQUEST.study_id == study_id, REQUEST.handled.is_(None))
 
 

@@ -195,7 +195,6 @@ def holder(connection: sa.Connection, name: str) -> Lease | None:
 
 
 def gone(study_id: int) -> StudyNotFound:
-    """The error that a study was deleted."""
     return StudyNotFound(
         f"there is no study with the id {study_id} any more",
         "it was deleted; `hpsearch ls` lists all",

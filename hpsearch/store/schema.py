@@ -92,7 +92,6 @@ def column_name(field: Field[Any]) -> str:
 
 
 def cell_of(column: sa.ColumnElement[Any]) -> Cell:
-    """The type of a column of these tables."""
     assert isinstance(column.type, Cell)
     return column.type
 

@@ -87,16 +87,13 @@ class Store:
 
     @property
     def dialect(self) -> Dialect:
-        """The dialect of the database: its name is sqlite or postgresql."""
         return self._database.dialect
 
     @property
     def display_url(self) -> str:
-        """The URL for people and logs: without its password."""
         return display(self._database.url)
 
     def command(self, words: str) -> str:
-        """The command of these words, such as ``best NAME``, for this database."""
         return for_database(self.url, f"hpsearch {words}")
 
     @property
@@ -112,7 +109,6 @@ class Store:
         )
 
     def close(self) -> None:
-        """Let go of the connections; the next call would open a new one."""
         self._database.close()
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -148,12 +144,10 @@ class Store:
         return record
 
     def studies(self) -> list[StudyRecord]:
-        """All studies, oldest first."""
         with self.reading() as connection:
             return contents.records(connection, StudyRecord)
 
     def study_names(self) -> list[str]:
-        """The names of all studies, oldest first."""
         with self.reading() as connection:
             return list(connection.scalars(select(STUDY.name).order_by(STUDY.id)))
 
@@ -163,7 +157,6 @@ class Store:
             connection.execute(update(studies).where(false()).values(name=STUDY.name))
 
     def find_study(self, name: str) -> StudyRecord:
-        """The study with a name."""
         with self.reading() as connection:
             found = contents.records(connection, StudyRecord, STUDY.name == name)
             if not found:
@@ -171,7 +164,6 @@ class Store:
             return found[0]
 
     def delete_study(self, study_id: int) -> None:
-        """Remove a study with all its contents."""
         with self.writing() as connection:
             deleted = connection.execute(delete(studies).where(STUDY.id == study_id))
             if not deleted.rowcount:
@@ -204,7 +196,6 @@ class Store:
             return contents.read(connection, history, since_revision)
 
     def revision(self, study_id: int) -> int:
-        """The revision of a study: one more with every commit."""
         with self.reading() as connection:
             statement = select(STUDY.revision).where(STUDY.id == study_id)
             revision = connection.scalar(statement)
@@ -262,12 +253,10 @@ class Store:
         return int(connection.execute(added).scalar_one())
 
     def waiting(self, study_id: int) -> list[Request]:
-        """The requests to a study that have not been answered, the oldest first."""
         with self._database.connected() as connection:
             return contents.waiting(connection, study_id)
 
     def find_request(self, request_id: int) -> Request:
-        """A request as it is now."""
         with self._database.connected() as connection:
             (found,) = contents.records(connection, Request, REQUEST.id == request_id)
             return found

@@ -77,7 +77,6 @@ class Draft:
 
 
 def problems(draft: Draft) -> list[Problem]:
-    """The mistakes that the checks of this module find."""
     conditions = list(_condition_problems(draft))
     found = [
         *_name_problems(draft),

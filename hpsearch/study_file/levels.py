@@ -58,7 +58,6 @@ def rung_levels(spec: StudySpec) -> tuple[float, ...]:
 
 
 def _moved(level: float, grid: tuple[float, ...], every: float, is_stated: bool) -> float:
-    """A rung's level, or the level of the report near it."""
     nearest = min(grid[:-1] or grid, key=lambda reported: abs(reported - level))
     is_above = level > grid[0] and not is_stated
     return nearest if is_above or report_grid.is_near(level, nearest, every) else level

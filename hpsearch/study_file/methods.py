@@ -292,7 +292,6 @@ def _usable_pruner(method: Method) -> Method:
 
 
 def _checked(method: Method, method_class: type, build: Callable[[], Any]) -> Method:
-    """The method, if its class takes the arguments."""
     arguments_of(method_class).model_validate(method.arguments)
     try:
         build()
@@ -302,7 +301,6 @@ def _checked(method: Method, method_class: type, build: Callable[[], Any]) -> Me
 
 
 def _accepted(method: Method, build: Callable[[], Any]) -> Method:
-    """The method, if the plugin that offers it takes the arguments."""
     try:
         build()
     except (ValueError, TypeError) as error:

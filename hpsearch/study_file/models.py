@@ -64,7 +64,6 @@ class Limit(Model):
     """The largest allowed value."""
 
     def mistakes(self) -> Iterator[Mistake]:
-        """No bound at all, or bounds that leave nothing between them."""
         if self.min is None and self.max is None:
             yield "", "has no bound; give max, min or both"
         if self.min is None or self.max is None:
@@ -92,7 +91,6 @@ class PerTrial(Model):
     """Seconds after which an attempt is stopped and fails with a timeout."""
 
     def mistakes(self) -> Iterator[Mistake]:
-        """No unit or several, and a report grid that does not suit it."""
         given = [unit.value for unit in self._units()]
         if not given:
             yield "", "sets no length; give one of steps, epochs, samples, tokens or seconds"
@@ -108,7 +106,6 @@ class PerTrial(Model):
 
     @cached_property
     def unit(self) -> Unit:
-        """The unit of the trial budget."""
         return next(self._units())
 
     def _units(self) -> Iterator[Unit]:
@@ -118,7 +115,6 @@ class PerTrial(Model):
 
     @cached_property
     def total(self) -> float:
-        """The full trial budget, in `unit`."""
         return float(getattr(self, self.unit.value))
 
     @property
@@ -151,7 +147,6 @@ class StudyBudget(Model):
     """The length of one trial."""
 
     def mistakes(self) -> Iterator[Mistake]:
-        """No limit at all, or one on money without a price."""
         limits = (self.trials, self.gpu_hours, self.cost, self.wall_clock_s)
         if all(limit is None for limit in limits):
             yield "", "sets no limit for the study; give trials, gpu_hours or wall_clock"
@@ -236,7 +231,6 @@ class Resources(Model):
 
     @property
     def stated_gpus(self) -> float:
-        """GPUs of a worker, of all its processes; 0 where the file does not state them."""
         return 0.0 if isinstance(self.gpu, str) else self.processes * self.gpu
 
 
@@ -301,5 +295,4 @@ class StudySpec(Model):
 
     @property
     def objective(self) -> Objective:
-        """The first objective; most studies have no other."""
         return self.objectives[0]

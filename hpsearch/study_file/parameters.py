@@ -59,7 +59,6 @@ class _Numeric(Model):
 
     @property
     def has_prior(self) -> bool:
-        """True if a value is stated to be good."""
         return self.prior is not None
 
     @property
@@ -100,7 +99,6 @@ class _Numeric(Model):
         return round(number) if self._step_of_one else number
 
     def mistakes(self) -> Iterator[Mistake]:
-        """Values that do not go together, else a prior that the parameter cannot have."""
         wrong = list(self._range_mistakes())
         yield from wrong
         if wrong or self.prior is None:
@@ -163,7 +161,6 @@ class IntParameter(_Numeric):
     prior: WholeBound | None = None
 
     def problem_with(self, value: Any) -> str | None:
-        """The reason why the parameter cannot have a value, as half a sentence; None if it can."""
         if not is_whole_number(value):
             return f"must be a whole number, not {shown(value)}"
         return self._outside(value)
@@ -191,7 +188,6 @@ class CategoricalParameter(Model):
 
     @property
     def size(self) -> float:
-        """The number of its values."""
         return len(self.choices)
 
     @cached_property
@@ -199,15 +195,12 @@ class CategoricalParameter(Model):
         return {key_of(choice): index for index, choice in enumerate(self.choices)}
 
     def index_of(self, value: Any) -> int:
-        """The index of a choice."""
         return self._indices[key_of(value)]
 
     def value_at(self, index: int) -> Any:
-        """The choice with this index."""
         return self.choices[index]
 
     def problem_with(self, value: Any) -> str | None:
-        """The reason why the parameter cannot have a value, as half a sentence; None if it can."""
         if key_of(value) in self._indices:
             return None
         choices = ", ".join(map(shown, self.choices[:MOST_NAMED]))

@@ -32,7 +32,6 @@ class _Described(GenerateJsonSchema):
     are imported, which then takes a tenth of a second longer."""
 
     def model_schema(self, schema: Any) -> Schema:
-        """The schema of a model."""
         made = super().model_schema(schema)
         model = schema["cls"]
         for part in model.__mro__:
@@ -50,7 +49,6 @@ class _Described(GenerateJsonSchema):
 
 
 def study_file_schema() -> Schema:
-    """The schema."""
     schema = StudySpec.model_json_schema(schema_generator=_Described)
     sections = schema["properties"]
     several = {**sections.pop("objectives"), "minItems": 1}

@@ -66,12 +66,10 @@ def in_optuna(value: Any) -> Any:
 
 
 def from_optuna(value: Any) -> Any:
-    """The value of a parameter from one of Optuna's choices."""
     return copy.deepcopy(value.choice) if isinstance(value, WrittenChoice) else value
 
 
 def distribution_of(parameter: Parameter) -> BaseDistribution:
-    """The Optuna distribution a parameter is drawn from."""
     # Imported here: reading a study file and asking for help need no Optuna.
     from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
 
@@ -121,7 +119,6 @@ class Prior(NamedTuple):
 
 
 def priors(space: Space) -> dict[str, Prior]:
-    """The priors of those parameters that have one."""
     believed = {name: each for name, each in space.items() if each.has_prior}
     return {name: Prior(each.prior, each.confidence) for name, each in believed.items()}
 
@@ -151,7 +148,6 @@ def _suggest_one(trial: optuna.trial.BaseTrial, name: str, parameter: Parameter)
 
 
 def parents(parameter: Parameter) -> Collection[str]:
-    """The parameters that its condition names."""
     when = parameter.when
     return when.names if isinstance(when, Expression) else tuple(when or ())
 

@@ -28,7 +28,6 @@ class _Named(Model):
     """One tracker by its name, with its options."""
 
     def mistakes(self) -> Iterator[Mistake]:
-        """No tracker, or several in one item."""
         given = [kind for kind in TRACKERS if getattr(self, kind) is not None]
         if not given:
             yield "", f"names no tracker; known are {', '.join(TRACKERS)}"
@@ -37,12 +36,10 @@ class _Named(Model):
 
     @property
     def kind(self) -> str:
-        """The name of the tracker."""
         return next(kind for kind in TRACKERS if getattr(self, kind) is not None)
 
     @property
     def options(self) -> BaseModel:
-        """The options of the tracker."""
         options: BaseModel = getattr(self, self.kind)
         return options
 

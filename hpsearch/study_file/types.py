@@ -44,12 +44,10 @@ def key_of(value: Any) -> Hashable:
 
 
 def same(a: Any, b: Any) -> bool:
-    """True if two values are the same."""
     return key_of(a) == key_of(b)
 
 
 def is_one_of(value: Any, values: Iterable[Any]) -> bool:
-    """True if a value is the same as one of some others."""
     key = key_of(value)
     return any(key == key_of(each) for each in values)
 

@@ -16,7 +16,6 @@ from hpsearch.views.words import answer_in_words, request_in_words
 
 
 def study_document(summary: StudySummary) -> dict[str, Any]:
-    """A study in a line."""
     best: dict[str, Any] | None = None
     if summary.best is not None:
         trial = summary.best.trial
@@ -104,7 +103,6 @@ def ranked_document(ranked: Ranked[Any], seen_at: float | None) -> dict[str, Any
 
 
 def trial_document(study: StudyHead, detail: TrialDetail) -> dict[str, Any]:
-    """Everything that is recorded about one trial."""
     return {
         "study": study.name,
         **detail.trial.as_plain(),
@@ -117,7 +115,6 @@ def trial_document(study: StudyHead, detail: TrialDetail) -> dict[str, Any]:
 
 
 def comparison_document(study: StudyHead, trials: Sequence[TrialDetail]) -> dict[str, Any]:
-    """Trials side by side: the parameters that differ, and the values at the same resource."""
     levels = common_levels(trials)
     values = {}
     for each in trials:
@@ -133,6 +130,5 @@ def comparison_document(study: StudyHead, trials: Sequence[TrialDetail]) -> dict
 
 
 def request_document(request: Request) -> dict[str, Any]:
-    """A request, with what it asks and its answer in words."""
     plain = {**asdict(request), "kind": request.kind.value}
     return {**plain, "asked": request_in_words(request), "answer": answer_in_words(request)}

@@ -46,7 +46,6 @@ GOING_ON = (State.QUEUED, State.RUNNING)
 def panel_of(
     connection: Connection, study: StudyHead, status: StudyStatus | None = None
 ) -> RenderableType:
-    """The panel of a study, as the database has it now; `status` where that was read already."""
     status = status or study_status(connection, study)
     decisions = recent_decisions(connection, study, CHANGING, MOST_DECISIONS)
     decided = latest(decisions, status.requests)
@@ -94,7 +93,6 @@ class LiveView:
             self._live.__exit__(None, None, None)
 
     def watch(self, study: Study, changes: Changes, now: float) -> None:
-        """Called after every tick, with what it wrote."""
         self._first = self._first or (now, _ended(study))
         if self._quiet:
             return
@@ -149,12 +147,10 @@ class LiveView:
 
 
 def _ended(study: Study) -> int:
-    """Trials that have had their first turn: ended, or paused at a rung."""
     return sum(trial.state not in GOING_ON for trial in study.history.trials)
 
 
 def _line(study: Study, trial: Trial, *, is_known: bool) -> str:
-    """The line on a trial that ended or paused; its parameters only once."""
     at = in_unit(trial.ended_at, study.spec.budget.per_trial.unit.value)
     line = f"trial {trial.number} {trial.state.value} at {at}: {_values(study, trial)}"
     if not is_known:
@@ -168,7 +164,6 @@ def _line(study: Study, trial: Trial, *, is_known: bool) -> str:
 
 
 def _values(study: Study, trial: Trial) -> str:
-    """The values of a trial's objectives, with their names."""
     if trial.values is None:
         unit = study.spec.budget.per_trial.unit.value
         value = on_the_way(trial.value, trial.seen_at, trial.last, unit)
@@ -178,7 +173,6 @@ def _values(study: Study, trial: Trial) -> str:
 
 
 def _progress(study: Study, now: float, began: float, ended_before: int) -> str:
-    """The status of the study, on a line."""
     history, objective = study.history, study.spec.objective
     trials = counted(Counter(trial.state for trial in history.trials))
     if not trials:
@@ -204,7 +198,6 @@ def _progress(study: Study, now: float, began: float, ended_before: int) -> str:
 
 
 def _budget(study: Study, now: float) -> str:
-    """The spent part of the budget, and the rest."""
     budget, ledger = study.spec.budget, study.spending.ledger
     parts = [f"{duration(ledger.spent)} spent"]
     if budget.gpu_hours is not None:

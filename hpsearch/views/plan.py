@@ -252,7 +252,6 @@ def _workers(resources: Resources, capacity: Capacity | None) -> str:
 
 
 def _sharing(resources: Resources, capacity: Capacity | None) -> str:
-    """The number of workers on a GPU, and the reason."""
     rule = "one on each GPU at first, then as many as train more together"
     most, why = MOST_ON_A_GPU, ""
     if isinstance(resources.workers, int) and resources.workers <= most:
@@ -267,7 +266,6 @@ def _sharing(resources: Resources, capacity: Capacity | None) -> str:
 
 
 def _parameter(parameter: Parameter) -> tuple[str, str, str]:
-    """Its values, its scale, and its condition."""
     condition = NOTHING
     if isinstance(parameter.when, Expression):
         condition = parameter.when.text
@@ -386,14 +384,12 @@ class CheckpointSize:
 
 
 def checkpoint_of(rehearsal: Mapping[str, float]) -> CheckpointSize | None:
-    """The size of a checkpoint; None if the rehearsal did not measure it."""
     if "checkpoint_bytes" not in rehearsal:
         return None
     return CheckpointSize(rehearsal["checkpoint_bytes"], rehearsal["weights_bytes"])
 
 
 def running_bytes(spec: StudySpec, one: CheckpointSize, workers: int) -> float:
-    """The most that the checkpoints of running trials take."""
     kept = int(spec.settings.get("keep_checkpoints", KEPT_WHOLE)) + ON_THE_WAY
     return workers * (kept * one.whole_bytes + one.weights_bytes)
 

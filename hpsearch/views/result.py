@@ -216,7 +216,6 @@ MOST_COMPARED = 100
 
 
 def parameter_names(trials: Sequence[TrialDetail]) -> list[str]:
-    """The names of all parameters that any of the trials has."""
     return list(dict.fromkeys(name for each in trials for name in each.trial.params))
 
 

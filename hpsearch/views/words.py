@@ -76,7 +76,6 @@ def on_the_way(value: float | None, seen_at: float | None, last: float | None, u
 
 
 def values(row: TrialRow) -> str:
-    """A trial's value, or the values of all objectives."""
     return number(row.value) if row.values is None else ", ".join(map(number, row.values))
 
 
@@ -146,7 +145,6 @@ def sharing(status: StudyStatus) -> str | None:
 
 
 def luck(ranked: Ranked[TrialRow]) -> str:
-    """The part that luck may have in the value that a trial is ranked by."""
     again = ranked.again
     if again is None or not again.is_measured:
         return "trained once: part of its value may be luck; search.confirm measures that"
@@ -234,7 +232,6 @@ def how_sure(result: StudyResult) -> list[str]:
 
 
 def in_detail(result: StudyResult, status: StudyStatus) -> dict[str, str]:
-    """How sure a result is and what it cost, as facts by their names."""
     best, facts = result.best, dict[str, str | None]()
     if best is not None:
         facts |= {"value": _shown(result, best), "luck": _luck_in(result, best)}

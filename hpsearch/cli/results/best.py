@@ -109,7 +109,6 @@ def settings(study: StudyHead, trial: TrialRow, recorded: Arithmetic | None) -> 
 
 
 def _absolute(value: Any, base: str | None) -> Any:
-    """A task's path made absolute; any other value stays as it is."""
     if base is None or not isinstance(value, str):
         return value
     path = Path(base) / value
@@ -131,7 +130,6 @@ def print_result(store: Store, name: str, suggested: Callable[[str], str]) -> No
 
 
 def _next_commands(result: StudyResult, suggested: Callable[[str], str]) -> list[tuple[str, str]]:
-    """The commands that most people want next, each with what it does."""
     study, name = result.study, as_argument(result.study.name)
     if not result.ranked:
         return [(suggested(f"trials {name}"), "what happened to each trial")]

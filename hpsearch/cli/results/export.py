@@ -46,7 +46,6 @@ def export_study(wanted: StudyExport) -> None:
 
 
 def _export_file(to: Path, wanted: StudyExport) -> None:
-    """Write a CSV or Parquet file, completely or not at all."""
     # Imported here: pandas and Optuna are slow to import, and each place needs one of them.
     from hpsearch.store.reading import frames
     from hpsearch.store.reading.files import write
@@ -113,7 +112,6 @@ def _send(wanted: StudyExport) -> None:
 
 
 def _named(to: str) -> tuple[NamedTracker, ...]:
-    """The tracker of ``--to``."""
     try:
         return _TRACKERS.validate_python(yaml.safe_load(to))
     except yaml.YAMLError:

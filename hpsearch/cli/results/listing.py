@@ -30,7 +30,6 @@ from trials.checkpoints import folders
 
 
 def print_studies(storage: str, format: Format) -> None:
-    """Print all studies, the newest first."""
     with reading(storage) as connection:
         studies = list_studies(connection)
     if format is not Format.TABLE:
@@ -77,7 +76,6 @@ def print_status(name: str | None, storage: str, format: TreeFormat, watch: bool
 
 
 def _print_waiting(job: QueuedJob, format: TreeFormat) -> None:
-    """Print how a study stands that is only in a queue."""
     if format is TreeFormat.TABLE:
         show(tables.fact_table({"study": job.study, "state": job.in_words}, terminal_width()))
     else:

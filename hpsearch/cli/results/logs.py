@@ -80,7 +80,6 @@ class _Printed:
 
     @property
     def any(self) -> bool:
-        """True if there is a log of any of the attempts."""
         return any(log.begin is not None for log in self._logs.values())
 
     def print_new(self, attempts: list[Mapping[str, Any]], *, to_the_end: bool) -> None:

@@ -91,7 +91,6 @@ def run_study(study: Path, options: RunOptions, *, resume: bool = False) -> None
 
 
 def _exists(store: Store, spec: StudySpec, file: Path) -> StudyExists:
-    """The refusal of a new study under a name that is taken, with the command that goes on."""
     what = f"study {spec.study} is already in {store.display_url}"
     changes = changes_between(spec_of(store.find_study(spec.study)), spec)
     resume = command(f"resume {shlex.quote(spec.study)}")
@@ -172,7 +171,6 @@ def resume_study(
 
 
 def _note_finish(spec: StudySpec, history: History, number: int) -> None:
-    """Say from where a trial is trained to its end. Raises UserError if it cannot be."""
     if on_ray.can_continue(history, number):
         total = spec.budget.per_trial.total
         at = f"{number_text(history.trials[number].trains_from)} of {number_text(total)}"
@@ -182,7 +180,6 @@ def _note_finish(spec: StudySpec, history: History, number: int) -> None:
 
 
 def _refuse_unfinished(history: History, number: int) -> None:
-    """Raise UserError if a trial that was to be trained to its end was not."""
     trial = history.trials[number]
     if trial.state is State.COMPLETE:
         note(f"trial {number} is complete, with {number_text(trial.value)}")
@@ -203,7 +200,6 @@ def _runs_elsewhere(store: Store, name: str) -> bool:
 
 
 def _resources(options: RunOptions, spec: StudySpec) -> Resources:
-    """The study file's resources, with the workers that the command line gives."""
     workers = worker_count(options.workers)
     update = {} if workers is None else {"workers": workers}
     return spec.resources.model_copy(update=update)
@@ -260,7 +256,6 @@ def _installed(spec: StudySpec) -> list[NamedTracker]:
 
 
 def refuse_asked(spec: StudySpec) -> None:
-    """Refuse a study that nothing here can train."""
     if spec.task["kind"] == ASK.kind:
         raise UserError(
             f"study {spec.study} has no task to train: its trials are asked for in Python",

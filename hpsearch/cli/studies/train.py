@@ -83,7 +83,6 @@ def _began(detail: TrialDetail) -> float:
 
 
 def _tell(comparison: Comparison, number: int) -> None:
-    """Say whether a training that has ended was that of its trial."""
     comparison.end()
     if comparison.difference is not None:
         note(f"not the same as trial {number}: {comparison.difference}")

@@ -238,7 +238,6 @@ def _changes(storage: str) -> list[Tool]:
 def _asked(
     storage: str, study: str, kind: RequestKind, content: dict[str, Any], context: Context[Any, Any]
 ) -> Plain:
-    """Ask a study's driver, and return its answer."""
     client = context.request_context.session.client_params
     named = "of no name" if client is None else client.client_info.name[:100]
     with closing(Store.open(storage, create=False)) as store:

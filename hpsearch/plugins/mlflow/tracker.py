@@ -64,11 +64,9 @@ class MlflowTracker(Tracker):
 
     @property
     def target(self) -> str:
-        """The place of the runs, in words."""
         return f"{self._client.tracking_uri} {self._experiment or ''}"
 
     def send_study(self, study: StudyNews) -> None:
-        """Begin or update the study's run."""
         record = study.record
         if self._experiment_id is None:
             self._experiment_id = self._experiment_of(study)
@@ -84,7 +82,6 @@ class MlflowTracker(Tracker):
         self._set_status(run, _STUDY_STATUS[record.state], record.ended)
 
     def send_trial(self, study: StudyNews, news: TrialNews) -> None:
-        """Begin or update a trial's run."""
         trial = news.trial
         run = self._run(study, trial)
         metrics = [

@@ -79,7 +79,6 @@ class Notices(Watch):
         self._waits_for_disk = False
 
     def watch(self, study: Study, changes: Changes, now: float) -> None:
-        """Take in the commit of a tick."""
         if self._study is None:
             self._study = study
             self._best = self._best_now()  # that of a study that is resumed is not new
@@ -102,7 +101,6 @@ class Notices(Watch):
             self._send_lost_at = at + GATHER_S
 
     def ended(self, record: StudyRecord) -> None:
-        """Take in the orderly end of the driver."""
         if self._lost:
             self._send_lost()
         reason = record.reason or "it was asked to stop"
@@ -117,7 +115,6 @@ class Notices(Watch):
             self._send(Event.END, f"has ended: {reason}{self._best_text()}", record.state)
 
     def failed(self, error: Exception) -> None:
-        """Take in an error that ended the driver."""
         what, _, _ = str(error).partition("\n")
         if not isinstance(error, HpsearchError):
             what = f"{type(error).__name__}: {what}"

@@ -36,7 +36,6 @@ def stated_length(text: str, known: Mapping[str, Any], first_step: int) -> int |
 
 
 def _reports(node: ast.AST) -> bool:
-    """True if the node is the innermost loop around a call of `report`."""
     if not isinstance(node, ast.For | ast.While):
         return False
     inner = [each for part in node.body for each in ast.walk(part)]

@@ -42,8 +42,6 @@ STUDY = 0  # the id of the one study that a `StorageOfTrial` has
 
 
 def _refused(what: str, hint: str) -> Callable[..., Any]:
-    """A method of a study or its storage that cannot work in a trial."""
-
     def refuse(*args: Any, **named: Any) -> NoReturn:
         raise NotImplementedError(f"{what} cannot work in a trial of hpsearch; {hint}")
 

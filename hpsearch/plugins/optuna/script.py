@@ -242,7 +242,6 @@ class _Script:
         self._draft.remarks.append(what)
 
     def carry_over(self, kind: str) -> None:
-        """Fill the draft."""
         task: dict[str, Any] = {"kind": kind, "library": "optuna"}
         if self._recorder.arguments:
             task["args"] = self._recorder.arguments

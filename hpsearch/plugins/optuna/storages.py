@@ -62,7 +62,6 @@ def read(source: str, mapped: Mapped) -> PastRuns:
 
 
 def past_runs(source: str, mapped: Mapped, problems: Problems) -> PastRuns:
-    """As `read`, which finds all problems at once."""
     return read(source, mapped)
 
 

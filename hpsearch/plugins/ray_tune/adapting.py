@@ -41,7 +41,6 @@ class WrappedTrainable:
 
 
 def unwrapped(trainable: Any) -> WrappedTrainable:
-    """A trainable with its parameters and resources, none where it has none."""
     return trainable if isinstance(trainable, WrappedTrainable) else WrappedTrainable(trainable)
 
 

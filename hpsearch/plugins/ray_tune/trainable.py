@@ -69,7 +69,6 @@ def drive(
     session: Session,
     parameters: Mapping[str, Any],
 ) -> None:
-    """Train a class trainable until its trial is over."""
     trainable = kind(config, **parameters)
     saves = kind.save_checkpoint is not Trainable.save_checkpoint
     try:

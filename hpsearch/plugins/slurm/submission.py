@@ -59,7 +59,6 @@ class StudyJob:
 
     @property
     def name(self) -> str:
-        """The name of the job with the driver."""
         return f"hpsearch-{self.study}"
 
     @property
@@ -69,21 +68,17 @@ class StudyJob:
 
     @property
     def mark(self) -> str:
-        """The text in their comments by which its jobs are known."""
         return mark_of(self.storage, self.study)
 
     @property
     def script(self) -> Path:
-        """The script of all its jobs."""
         return self.folder / "job.sh"
 
     def log_of(self, job: str) -> Path:
-        """The log of the job with the driver."""
         return self.folder / f"{self.name}-{job}.log"
 
 
 def script_of(job: StudyJob) -> str:
-    """The text of the script of a study's jobs."""
     warned_s = round(job.save_s) + LEAVE_S
     options = (
         f"--job-name={job.name}",
@@ -133,7 +128,6 @@ def _text_of(prelude: Path) -> str:
 
 
 def _defaults_of(prelude: Path) -> list[str]:
-    """The words of the #SBATCH lines of a prelude."""
     lines = [line[7:] for line in _text_of(prelude).splitlines() if line.startswith("#SBATCH")]
     try:
         return [word for line in lines for word in shlex.split(line, comments=True)]

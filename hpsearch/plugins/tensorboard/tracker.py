@@ -31,11 +31,9 @@ class TensorboardTracker(Tracker):
 
     @property
     def target(self) -> str:
-        """The folder."""
         return str(self._folder)
 
     def send_study(self, study: StudyNews) -> None:
-        """Write the study's file and facts, and the best value so far."""
         best = {f"best.{name}": value for name, value in study.best_params.items()}
         at = study.record.ended or time.time()
         with self._writing(study, STUDY, is_last=True) as writer:
@@ -46,7 +44,6 @@ class TensorboardTracker(Tracker):
                 writer.add_scalar(tag, study.facts["best_value"], study.done, at)
 
     def send_trial(self, study: StudyNews, news: TrialNews) -> None:
-        """Write what is new of a trial, and close its file unless it trains."""
         trial = news.trial
         began = trial.started or study.record.created
         at = trial.ended or (news.points[-1].at if news.points else began)
@@ -69,7 +66,6 @@ class TensorboardTracker(Tracker):
                 file.add_summary(end, walltime=at)
 
     def close(self) -> None:
-        """Close all files."""
         for writer in self._writers.values():
             writer.close()
 

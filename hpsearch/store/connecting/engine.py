@@ -63,7 +63,6 @@ class _Opening:
         self._may_create = create
 
     def connect(self, _: Any, record: Any, words: Any, settings: dict[str, Any]) -> Any:
-        """A new connection, with the words and settings that SQLAlchemy would connect with."""
         if not is_sqlite(self._url):
             from hpsearch.store.connecting.impatient import Impatient
 

@@ -59,7 +59,6 @@ def connect_args(url: URL) -> dict[str, Any]:
 
 
 def is_sqlite(url: URL) -> bool:
-    """True of an SQLite database."""
     return url.drivername.startswith("sqlite")
 
 
@@ -69,7 +68,6 @@ def in_memory(url: URL) -> bool:
 
 
 def file_of(url: URL) -> Path | None:
-    """The file of an SQLite database; None of any other."""
     if not is_sqlite(url) or in_memory(url):
         return None
     return Path(str(url.database))

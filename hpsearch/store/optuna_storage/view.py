@@ -194,7 +194,6 @@ class HistoryStorage(BaseStorage):
             self._distributions.update(self.history.trials[number].distributions)
 
     def _read(self, number: int) -> FrozenTrial:
-        """A trial as it is now, which the caller does not change."""
         frozen = self._frozen.pop(number, None)
         if frozen is None:
             frozen = freeze(self.history.study, self.history.trials[number])
@@ -217,17 +216,14 @@ def trial_id(study_id: int, number: int) -> int:
 
 
 def study_and_number(an_id: int) -> tuple[int, int]:
-    """The parts of a `trial_id`."""
     return an_id >> _NUMBER_BITS, an_id & (1 << _NUMBER_BITS) - 1
 
 
 def step_of(study: StudyRecord, resource: float) -> int:
-    """A resource as a step of Optuna's."""
     return round(resource * study.step_scale)
 
 
 def directions_of(study: StudyRecord) -> list[StudyDirection]:
-    """The directions of a study in Optuna's terms."""
     return [StudyDirection[direction.upper()] for direction in study.directions]
 
 

@@ -17,7 +17,6 @@ from trials.running.arithmetic import Arithmetic
 
 
 def environments_of(connection: Connection, study: StudyHead) -> list[Environment]:
-    """The environments of a study's drivers, the oldest first."""
     return records(connection, Environment, ENVIRONMENT.study_id == study.id)
 
 
@@ -53,7 +52,6 @@ UNKNOWN = Origins((), None)
 
 
 def origins(connection: Connection, study: StudyHead, trial: int | None) -> Origins:
-    """The sessions of a study, and that of a trial."""
     known = environments_of(connection, study)
     of_study = ATTEMPT.study_id == study.id
     started = sa_max(ATTEMPT.started)

@@ -48,7 +48,6 @@ class GoalColumns:
 
     @property
     def column(self) -> str:
-        """The column of its values, as they were shown."""
         return f"value_{self.index}"
 
     @property
@@ -134,7 +133,6 @@ def write_again(row: TrialRow, again: Again | None) -> None:
 
 
 def _ranking(connection: sa.Connection, study: StudyHead, rows: Sequence[TrialRow]) -> Ranking:
-    """The facts on a study as a whole, of which these trials were read."""
     spread, earlier = _spread(connection, study), _earlier_repeats(connection, study)
     seeds = partial(Seeds, spread=spread, earlier=earlier)
     return Ranking(rows, study.direction, study.metric, seeds)

@@ -123,7 +123,6 @@ class _Compiler(Visitor):
         return part
 
     def key(self, of: Term, is_descending: bool) -> list[Sql]:
-        """The columns that a name is sorted by."""
         operand = self._named(of)
         by = (operand.number, operand.text, operand.nested, operand.truth)
         ordered = [each.desc() if is_descending else each.asc() for each in by if each is not None]

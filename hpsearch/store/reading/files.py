@@ -59,7 +59,6 @@ def _schema_of(table: StudyTable) -> tuple[pa.Schema, set[str]]:
 
 
 def _type(value: Any) -> type:
-    """The type of a value; whole numbers count as numbers."""
     if isinstance(value, int) and not isinstance(value, bool):
         return float
     return type(value)

@@ -118,7 +118,6 @@ def _chosen(connection: Connection, study: StudyHead, count: int) -> Any:
 
 
 def rows_in(frame: pd.DataFrame) -> Iterable[Any]:
-    """The rows of a frame, each with its cells as attributes."""
     return frame.itertuples(index=False)
 
 

@@ -160,7 +160,6 @@ _NEWEST_FIRST = _HEAD.order_by(STUDY.created.desc(), STUDY.id.desc())
 
 
 def study_heads(connection: Connection) -> list[StudyHead]:
-    """All studies, the newest first."""
     return _heads(connection, _NEWEST_FIRST)
 
 
@@ -215,7 +214,6 @@ def names_checkpoints(connection: Connection, study_id: int, folder: str) -> boo
 
 
 def study_requests(connection: Connection, study: StudyHead) -> list[Request]:
-    """All requests to a study, the oldest first."""
     return records(connection, Request, REQUEST.study_id == study.id)
 
 
@@ -269,7 +267,6 @@ def each_row(connection: Connection, statement: Select[Any]) -> Iterator[Row[Any
 
 
 def compiled_for(connection: Connection, study: StudyHead, text: str, option: Option) -> Any:
-    """The SQL of a --where or --sort over the trials of a study. Raises FilterError."""
     return compiled(text, option, Names(connection, study.id))
 
 
@@ -342,14 +339,12 @@ _READ = [
 
 
 def trials_of(study: StudyHead) -> Select[Any]:
-    """The trials of a study, to be read by `rows_of`."""
     return (
         select(*_READ, latest.c.metrics).select_from(WITH_LATEST).where(TRIAL.study_id == study.id)
     )
 
 
 def rows_of(connection: Connection, statement: Select[Any]) -> list[TrialRow]:
-    """The rows of a statement that begins with `trials_of`."""
     return list(map(_trial_row, connection.execute(statement)))
 
 

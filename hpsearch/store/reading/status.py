@@ -87,12 +87,10 @@ class StudySummary:
 
     @property
     def ended(self) -> int:
-        """The number of trials that have ended."""
         return sum(count for state, count in self.trials.items() if state.terminal)
 
     @property
     def state(self) -> DrivenState:
-        """Its state for people."""
         if self.head.state is StudyState.RUNNING and self.head.driver is None:
             return DrivenState.WAITING if self.head.is_asked else DrivenState.ABANDONED
         return DrivenState(self.head.state)
@@ -171,7 +169,6 @@ class StudyStatus:
 
 
 def list_studies(connection: Connection) -> list[StudySummary]:
-    """All studies, the newest first."""
     heads = study_heads(connection)
     counted = _counted(connection)
     best = best_of_each(connection, heads)
@@ -181,7 +178,6 @@ def list_studies(connection: Connection) -> list[StudySummary]:
 def study_summary(
     connection: Connection, study: StudyHead, ranked: Sequence[Ranked[TrialRow]] | None = None
 ) -> StudySummary:
-    """A study in a line; `ranked` as for `study_status`."""
     counted = _counted(connection, study.id)[study.id]
     if ranked is None and study.has_best:
         ranked = best_trials(connection, study, 1)
@@ -215,7 +211,6 @@ def study_status(
 
 
 def sharing_of(connection: Connection, study_id: int) -> dict[str, GpuSharing]:
-    """For each type of GPU that a study's trials share, how many do."""
     attrs = connection.scalar(select(STUDY.system_attrs).where(STUDY.id == study_id))
     return dict((attrs or {}).get(SHARING, {}))
 

@@ -54,7 +54,6 @@ def _lower_bound(rung: RungTrust) -> float:
 
 
 def study_trust(connection: Connection, study: StudyHead) -> StudyTrust:
-    """The trust in the rungs of a study."""
     spec = spec_of(study)
     if spec is None or spec.search.pruner.kind != PROMOTION or len(spec.objectives) > 1:
         return StudyTrust([], spec)

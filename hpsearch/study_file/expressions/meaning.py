@@ -74,7 +74,6 @@ class Expression:
 
     @cached_property
     def names(self) -> tuple[str, ...]:
-        """The parameters that it names."""
         names = dict.fromkeys(leaf.name for leaf in parsed(self.text).leaves)
         return tuple(name for name in names if name is not None and name not in self.settings)
 

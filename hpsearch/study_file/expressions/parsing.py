@@ -46,7 +46,6 @@ class Term(NamedTuple):
 
     @property
     def leaves(self) -> "Iterator[Term]":
-        """The names and values in it."""
         if self.rule == "leaf":
             yield self
         for part in self.parts:
@@ -61,11 +60,9 @@ class Visitor:
         self.text = text
 
     def read(self, part: Term) -> Any:
-        """The meaning of a part."""
         return getattr(self, part.rule)(part, *map(self.read, part.parts))
 
     def wrong(self, part: Term, what: str, hint: str | None = None) -> ExpressionError:
-        """The error of a part."""
         return ExpressionError(what, self.text, part.at, hint)
 
 
@@ -139,7 +136,6 @@ class _Parser:
         self._python = [" "] * 2 * len(text)
 
     def test(self, most_nested: int) -> Term:
-        """The whole as a test."""
         self._translate()
         too_deep = ExpressionError("is nested too deep", self._text, 0, "remove parentheses")
         try:

@@ -86,17 +86,14 @@ class SearchedCommand:
 
     @property
     def first_values(self) -> dict[str, Any]:
-        """A value for every parameter."""
         return {**self.values, **{name: each[0] for name, each in self.choices.items()}}
 
     @property
     def run(self) -> str:
-        """The command line with placeholders."""
         words = [word if _SAFE.fullmatch(word) else shlex.quote(word) for word in self.words]
         return " ".join(words)
 
     def as_names(self) -> dict[str, str]:
-        """The names of the starter of a command, as YAML."""
         lines = [f"  {name}: {text}" for name, text in self.space.items()]
         values = ", ".join(f"{name}: {_number(value)}" for name, value in self.values.items())
         tried = f"enqueue: [{{{values}}}]   # what the command line had is tried first\n"
@@ -300,7 +297,6 @@ def _number(value: float) -> str:
 
 
 def remarks(found: SearchedCommand, *, has_reports: bool) -> Iterator[str]:
-    """Remarks on a study file that was written from a command line."""
     if found.total is None:
         yield f"write {{{BUDGET}}} where the command states how long to train, and set per_trial"
     if found.fixed:

@@ -69,7 +69,6 @@ class TaskData:
 
 
 def read(train: Path) -> pd.DataFrame:
-    """The table of a data file. Raises UserError if it cannot be read."""
     try:
         table = tables.read(train, "--train")
     except TaskError as error:
@@ -198,7 +197,6 @@ def _usual(names: Sequence[str], among: Sequence[str]) -> str | None:
 
 
 def _predicted(table: pd.DataFrame, target: str) -> str:
-    """The objective that the target of a table asks for: classification or regression."""
     task = {"train": "", "validation": 0.1, "target": target}
     spec = tabular_columns.TabularSpec.parse(task, Path())
     return tabular_columns.objective(spec, {target: tabular_columns.texts_of(table, target)})

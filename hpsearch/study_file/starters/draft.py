@@ -36,7 +36,6 @@ class StudyDraft:
         self.study = name[:100] or "imported"
 
     def add(self, name: str, parameter: Mapping[str, Any]) -> None:
-        """Add a parameter, or a remark if a study file cannot have it."""
         _, problems = space_in({name: dict(parameter)})
         if problems:
             why = "; ".join(problem.what for problem in problems)
@@ -64,7 +63,6 @@ class StudyDraft:
 
 
 def flow(value: Any) -> str:
-    """A value on one line of YAML."""
     text = yaml.safe_dump(
         value, default_flow_style=True, sort_keys=False, allow_unicode=True, width=10_000
     )

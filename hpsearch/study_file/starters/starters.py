@@ -82,7 +82,6 @@ def objective(kind: str, metric: str | None) -> dict[str, str]:
 
 
 def direction_of(metric: str) -> str:
-    """The direction that a metric has by its name."""
     smaller = any(metric.lower().endswith(name) for name in SMALLER_IS_BETTER)
     return "minimize" if smaller else "maximize"
 
@@ -100,7 +99,6 @@ def quoted(*texts: str) -> str:
 
 
 def _at_rungs(kind: str, run: str) -> str:
-    """What the trials do that are not among the best at a rung."""
     if kind == "function":
         return KEPT.format("a checkpoint (trial.save)")
     if kind != "command":

@@ -86,7 +86,6 @@ class ChangeForms:
             return change(self._store, request, study, form)
 
     def _page_again(self, request: Request, wrong: str, form: Form) -> Response:
-        """The page that a form was on, with the mistake."""
         study = request.path_params["study"]
         trial = request.path_params.get("trial")
         if trial is None and form.get("like"):
@@ -97,7 +96,6 @@ class ChangeForms:
 
 
 def stop_study(store: Store, request: Request, study: StudyHead, form: Form) -> None:
-    """Ask the driver of a study to save everything and to end."""
     _refuse_unknown(form, ())
     if study.driver is None:
         raise UserError(f"nobody drives study {study.name}: there is nothing to stop")
@@ -105,7 +103,6 @@ def stop_study(store: Store, request: Request, study: StudyHead, form: Form) -> 
 
 
 def raise_budget(store: Store, request: Request, study: StudyHead, form: Form) -> int:
-    """Ask for higher limits."""
     _refuse_unknown(form, LIMITS)
     limits = limits_of(form)
     if not limits:
@@ -114,7 +111,6 @@ def raise_budget(store: Store, request: Request, study: StudyHead, form: Form) -
 
 
 def propose(store: Store, request: Request, study: StudyHead, form: Form) -> int:
-    """Ask for a configuration, to be tried next."""
     spec = spec_of(store.find_study(study.name))
     _refuse_unknown(form, [*(PARAMETER + name for name in spec.space), "why", "like"])
     params = params_of(spec, form)
@@ -128,7 +124,6 @@ def propose(store: Store, request: Request, study: StudyHead, form: Form) -> int
 
 
 def stop_trial(store: Store, request: Request, study: StudyHead, form: Form) -> int:
-    """Ask for the end of one trial."""
     _refuse_unknown(form, ())
     content = {"trial": request.path_params["trial"]}
     return place(store, study.name, RequestKind.STOP, content, _origin(request))[0]
@@ -141,5 +136,4 @@ def _refuse_unknown(form: Form, known: Iterable[str]) -> None:
 
 
 def _origin(request: Request) -> str:
-    """The sender of a request, for people."""
     return "dashboard" if request.client is None else f"dashboard at {request.client.host}"

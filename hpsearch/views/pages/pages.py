@@ -96,7 +96,6 @@ class Pages:
         return html("studies", studies=found)
 
     def study(self, request: Request) -> Response:
-        """The page of a study."""
         return self.page(request.path_params["study"], asked=request.query_params.get("asked"))
 
     def page(
@@ -112,14 +111,12 @@ class Pages:
         return html("study", 400 if wrong else 200, **values, revision=revision, asked=asked)
 
     def now(self, request: Request) -> Response:
-        """The state of a study, as a part of its page."""
         with self._store.reading() as connection:
             study = study_of_id(connection, request.path_params["study"])
             values = _study_values(connection, study)
         return html("study_now", **values)
 
     def revision(self, request: Request) -> Response:
-        """The revision of a study, which every commit changes."""
         return JSONResponse({"revision": self._store.revision(request.path_params["study"])})
 
     async def report(self, request: Request) -> Response:
@@ -171,7 +168,6 @@ class Pages:
         return html("trials", code, study=study, rows=rows[:ROWS], wrong=wrong, **values, **chosen)
 
     def trial(self, request: Request) -> Response:
-        """The page of a trial."""
         return self.trial_page(request.path_params["study"], request.path_params["trial"])
 
     def trial_page(
@@ -187,14 +183,12 @@ class Pages:
         return html("trial", 400 if wrong else 200, **values, revision=revision)
 
     def trial_now(self, request: Request) -> Response:
-        """The facts about a trial, as a part of its page."""
         with self._store.reading() as connection:
             study = study_of_id(connection, request.path_params["study"])
             values = _trial_values(connection, study, request.path_params["trial"])
         return html("trial_now", **values)
 
     def compare(self, request: Request) -> Response:
-        """Trials side by side."""
         numbers = list(dict.fromkeys(map(number_in, request.query_params.getlist("trial"))))
         if not 2 <= len(numbers) <= MOST_COMPARED:
             raise HTTPException(400, f"choose 2 to {MOST_COMPARED} trials to compare")
@@ -290,7 +284,6 @@ def number_in(text: str) -> int:
 
 
 def _budget_fields(spec: StudySpec | None, form: Form) -> list[FormField]:
-    """A field for each limit that the study has."""
     if spec is None:
         return []
     budget = spec.budget

@@ -56,8 +56,6 @@ def _sentence(text: str) -> Markup:
 
 
 def page_tables(parts: Sequence[RenderableType], first: str) -> list[PageTable]:
-    """The tables among parts that a terminal shows, as tables of a page; a table without a title
-    has the caption `first`."""
     return [_page_table(part, first) for part in parts if isinstance(part, Table)]
 
 

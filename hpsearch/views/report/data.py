@@ -51,12 +51,10 @@ class ReportData:
 
     @property
     def goal(self) -> GoalColumns:
-        """Its first objective."""
         return self.history.goals[0]
 
     @property
     def unit(self) -> str:
-        """The unit of its resources."""
         spec = self.result.trust.spec
         return "resource" if spec is None else spec.budget.per_trial.unit.value
 

@@ -36,18 +36,15 @@ def html_report(data: ReportData) -> str:
 
 
 def markdown_report(data: ReportData) -> str:
-    """The report of a study as Markdown, without charts."""
     return as_markdown(page(data, with_charts=False))
 
 
 def summary(data: ReportData) -> str:
-    """The result of a study as a piece of HTML; no importances are computed."""
     names = list(data.history.params.columns)
     return summary_html(_page(data, names, [_details(data, names)], ()))
 
 
 def page(data: ReportData, *, with_charts: bool = True) -> ReportPage:
-    """The whole page, with or without pictures."""
     found = parameters.configurations(data, data.goal)
     names = [each.name for each in found.parameters]
     sections = [

@@ -56,7 +56,6 @@ def foreign(text: object, longest: int = LONGEST) -> Foreign:
 
 
 def foreign_name(text: str) -> Foreign:
-    """A name that others gave, short enough for the head of a column."""
     line = " ".join(escaped(text).split())
     return Foreign(shortened(line, LONGEST_NAME))
 
@@ -139,24 +138,20 @@ def as_html(page: ReportPage) -> str:
 
 
 def as_markdown(page: ReportPage) -> str:
-    """The page as Markdown: texts and tables, without charts."""
     text = templates_of(escape=False).get_template("report.md.j2").render(page=page)
     return re.sub(r"\n{3,}", "\n\n", text).strip() + "\n"
 
 
 def summary_html(page: ReportPage) -> str:
-    """The result alone as a piece of HTML, for notebooks."""
     return templates_of().get_template("summary.html.j2").render(page=page)
 
 
 def figure_json(figure: go.Figure) -> Markup:
-    """A figure as JSON that can stand in a script element."""
     text: str = figure.to_json()
     return Markup(text.translate(_IN_JSON))  # noqa: S704  # no markup is left in it
 
 
 def code_span(text: str) -> str:
-    """A text as a code span of Markdown: all of it is shown as it is."""
     line = " ".join(text.split())
     if not line:
         return ""
@@ -166,7 +161,6 @@ def code_span(text: str) -> str:
 
 
 def fenced(text: str) -> str:
-    """A text of several lines as a code block of Markdown."""
     fence = "`" + max(["``", *re.findall("`+", text)], key=len)
     body = text.replace("\r", "").rstrip("\n")
     return f"{fence}yaml\n{body}\n{fence}"
@@ -187,7 +181,6 @@ def cell_in_markdown(text: str) -> str:
 
 
 def line_in_markdown(pieces: Pieces) -> str:
-    """A line of pieces in Markdown."""
     return "".join(map(in_markdown, pieces))
 
 
@@ -213,7 +206,6 @@ def templates_of(*packages: str, escape: bool = True) -> Environment:
 
 
 def _own(name: str) -> str:
-    """A file of `static/`."""
     return resources.files("hpsearch.views.report").joinpath("static", name).read_text("utf-8")
 
 

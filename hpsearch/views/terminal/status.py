@@ -80,7 +80,6 @@ def _lasted(started: float, now: float) -> str:
 
 
 def study_facts(of: StudyStatus, now: float) -> dict[str, str]:
-    """A study's facts, by their names on the screen."""
     summary, head = of.summary, of.summary.head
     facts = {
         "study": head.name,
@@ -116,7 +115,6 @@ def counted(counts: Mapping[State, int]) -> str:
 
 
 def best_so_far(summary: StudySummary) -> str:
-    """The best trial so far with its parameters."""
     if summary.best is None:
         return NOTHING
     trial, value = summary.best.trial, best_value(summary)

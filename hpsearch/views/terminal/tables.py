@@ -36,7 +36,6 @@ _COLOURS = {
 
 
 def heading(text: str) -> Text:
-    """The line above a table, in full even if it is wider than the table."""
     return Text(text, style="bold", no_wrap=True, overflow="ignore")
 
 
@@ -81,7 +80,6 @@ def with_named(
 
 
 def fact_table(named: Mapping[str, Any], width: Width, title: str | None = None) -> Table:
-    """Facts by their names."""
     made = table([], [], width, title)
     made.box, made.show_header, made.padding = None, False, (0, 2, 0, 0)
     made.add_column(style="dim" if width else None, no_wrap=True)
@@ -92,12 +90,10 @@ def fact_table(named: Mapping[str, Any], width: Width, title: str | None = None)
 
 
 def state(of: State) -> Text:
-    """A state in its colour."""
     return Text(of.value, style=_COLOURS[of])
 
 
 def studies(summaries: Iterable[StudySummary], width: Width) -> Table:
-    """Studies, one a line."""
     heads: list[Head] = ["study", "state", ("trials", NUMERIC), ("best", NUMERIC)]
     heads += [("compute time", NUMERIC), "budget", "created"]
     rows = []
@@ -111,7 +107,6 @@ def studies(summaries: Iterable[StudySummary], width: Width) -> Table:
 
 
 def best_value(summary: StudySummary) -> str:
-    """The value of a study's best trial."""
     if summary.best is None:
         return NOTHING
     return score(summary.best, driven=summary.head.driver is not None)

@@ -49,7 +49,6 @@ def trial(
 
 
 def _trial_facts(detail: TrialDetail, disk: int | None) -> dict[str, str]:
-    """A trial's facts, by their names on the screen."""
     row = detail.trial
     role = f"repeats trial {row.repeats}" if row.repeats is not None else str(row.role)
     role = "" if row.role is Role.SEARCH else f", {_ROLES.get(row.role, role)}"
@@ -89,7 +88,6 @@ def _checkpoint(detail: TrialDetail, disk: int | None) -> str:
 
 
 def _computed(arithmetic: Mapping[str, Any]) -> str:
-    """The arithmetic of an attempt, in a line: precision, threads, device and versions."""
     threads = count(arithmetic["threads"], "thread")
     versions = arithmetic.get("versions") or {}
     parts = [arithmetic.get("precision"), threads, arithmetic.get("device")]

@@ -50,7 +50,6 @@ class Configurations:
 
     @property
     def can_compare(self) -> bool:
-        """True if there are two configurations or more, with a parameter."""
         return len(self.ranked) > 1 and bool(self.parameters)
 
 

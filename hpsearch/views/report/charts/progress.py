@@ -66,7 +66,6 @@ def best_so_far(data: ReportData, goal: GoalColumns) -> Chart | None:
 
 
 def _mark_again(made: go.Figure, again: Again) -> None:
-    """Mark the value of the winner if it is trained again, and the interval of one training."""
     low, high, colour = again.low, again.high, style.WINNER
     name = "mean of repeats" if again.runs else "the winner if trained again"
     if low is not None and high is not None:

@@ -67,7 +67,6 @@ def shortened(text: str, longest: int) -> str:
 
 
 def figure(height: int, **layout: Any) -> go.Figure:
-    """An empty figure in the style of all."""
     made = plotly().Figure()
     made.update_layout(
         template="none",
@@ -85,7 +84,6 @@ def figure(height: int, **layout: Any) -> go.Figure:
 
 
 def axis(title: str | None = None, **more: Any) -> dict[str, Any]:
-    """An axis with a title, which is not escaped here."""
     stated: dict[str, Any] = {
         "gridcolor": GRID,
         "linecolor": GRID,
@@ -111,7 +109,6 @@ def ticks(values: Any) -> dict[str, Any]:
 
 
 def time_scale(longest_s: float) -> tuple[float, str]:
-    """Seconds of a unit that suits a duration, and its name."""
     for seconds, name in ((86400.0, "days"), (3600.0, "hours"), (60.0, "minutes")):
         if longest_s >= 2 * seconds:
             return seconds, name
@@ -148,7 +145,6 @@ def outside(limits: list[float] | None) -> str | None:
 
 
 def brief(value: float) -> str:
-    """A number beside an axis."""
     short = float(f"{value:.3g}")
     return number(short if math.isfinite(short) else value)
 
@@ -187,6 +183,5 @@ def left_out(drawn: int, of: int, things: str) -> str | None:
 
 
 def joined(remarks: Sequence[str | None]) -> str | None:
-    """Remarks as one; None if there are none."""
     present = [remark for remark in remarks if remark]
     return " ".join(present) if present else None
