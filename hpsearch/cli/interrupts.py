@@ -7,8 +7,7 @@ from contextlib import contextmanager
 
 from trials.running import interruption
 
-EXIT_CODE = 130
-"""The exit code of a command that was told to end."""
+EXIT_CODE = 130  # the exit code of a command that was told to end
 
 
 @contextmanager

@@ -25,8 +25,7 @@ from hpsearch.views.terminal.escapes import escaped, plain
 from trials.checkpoints.disk import whole_folders
 from trials.settings import as_scalar
 
-PLAIN_WIDTH = 100_000
-"""Columns of a table that is not for a terminal: so many that nothing wraps."""
+PLAIN_WIDTH = 100_000  # columns of a table that is not for a terminal: so many that nothing wraps
 _STEERING = {code: f"\\u{code:04x}" for code in range(0x7F, 0xA0)}
 """Characters that can control a terminal and that JSON does not escape, with their escapes."""
 
@@ -65,8 +64,7 @@ class TrainOn(enum.StrEnum):
 
 _RESUME = re.compile(r"\bhpsearch resume (?:'[^']*'|[\w.-]*\w)(?!\w)( --)?")
 
-_chosen = {"storage": DEFAULT_STORAGE}
-"""The database of the command that runs."""
+_chosen = {"storage": DEFAULT_STORAGE}  # the database of the command that runs
 
 
 def suggest_for(storage: str = DEFAULT_STORAGE) -> str:

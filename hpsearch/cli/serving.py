@@ -14,18 +14,15 @@ from hpsearch.store.store import Store
 
 TOKEN_VARIABLE = "HPSEARCH_DASHBOARD_TOKEN"  # noqa: S105  # its name, not the token
 
-SHORTEST_TOKEN = 16
-"""Characters of the shortest token allowed: shorter ones could be guessed."""
+SHORTEST_TOKEN = 16  # characters of the shortest token allowed: shorter ones could be guessed
 
-PACKAGES = ("python_multipart", "starlette", "uvicorn")
-"""The packages of the extra `dashboard`."""
+PACKAGES = ("python_multipart", "starlette", "uvicorn")  # the packages of the extra `dashboard`
 
 PLAIN_HTTP = (
     "plain HTTP: anyone who can read this network's traffic can read the token and every page; "
     "on networks you do not trust, use ssh -L or a proxy with TLS"
 )
-END_S = 3
-"""Seconds that answers may take once the dashboard is to end."""
+END_S = 3  # seconds that answers may take once the dashboard is to end
 
 
 def serve_dashboard(

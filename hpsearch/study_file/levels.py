@@ -14,8 +14,7 @@ from hpsearch.study_file.models import PerTrial, StudySpec
 from trials.contract import Budget
 from trials.running import report_grid
 
-RUNGS = 2
-"""The number of rungs below the full budget where trials report rarely."""
+RUNGS = 2  # the number of rungs below the full budget where trials report rarely
 
 FINE = 17
 """A trial with at least this many reports has its first rung after 1/17 of its budget: by

@@ -31,14 +31,12 @@ from hpsearch.study_file.validation import Model, problems_of, refusal, shown, w
 from trials.foreign import in_words, line_of
 from trials.settings import nearest
 
-CURVE_GP = "curve_gp"
-"""This program's own sampler, without arguments; `search.proposals` builds it."""
+CURVE_GP = "curve_gp"  # this program's own sampler, without arguments; `search.proposals` builds it
 
 PROMOTION = "promotion"
 """This program's own pruner, with rungs of its own; all others compare at every report."""
 
-ETA = 3
-"""One of this many trials at a rung continues."""
+ETA = 3  # one of this many trials at a rung continues
 
 SAMPLERS = {
     "tpe": "TPESampler",
@@ -115,8 +113,7 @@ RANGES: dict[str, tuple[float, float]] = {
 """The smallest and largest values of numeric arguments of Optuna's classes. Some classes check them
 only when a study has run for a while, and some values make them run forever."""
 
-_PACKAGES = {"CmaEsSampler": "cmaes"}
-"""Packages that a class needs and Optuna does not install."""
+_PACKAGES = {"CmaEsSampler": "cmaes"}  # packages that a class needs and Optuna does not install
 
 
 class Method(Model):

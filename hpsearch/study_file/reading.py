@@ -35,8 +35,7 @@ Inspect = Callable[[Mapping[str, Any], Path], list[Problem]]
 """Finds mistakes in a `task` section and its data, whose relative paths start from a folder; such
 as `trials.tasks.inspect`."""
 
-_BY_PARTS = ("objective", "space")
-"""The top-level keys whose parts are checked one by one."""
+_BY_PARTS = ("objective", "space")  # the top-level keys whose parts are checked one by one
 
 _NOT_SECTIONS = ("objectives", "space", "base", "text")
 _SECTIONS = [name for name in StudySpec.model_fields if name not in _NOT_SECTIONS]
@@ -48,8 +47,7 @@ _DRAFTED = ("study", "task", "settings", "budget", "search", "resources", "enque
 IMPORTED = "imported"
 """The key of the origin of imported runs, in the text that stands for their study file."""
 
-SEVERAL = {"sampler": "tpe", "pruner": "none"}
-"""The defaults of `search` with several objectives."""
+SEVERAL = {"sampler": "tpe", "pruner": "none"}  # the defaults of `search` with several objectives
 
 _PARAMETER: TypeAdapter[Parameter] = TypeAdapter(Annotated[Parameter, Field(discriminator="type")])
 

@@ -21,8 +21,7 @@ from trials.descriptions.description import ASK
 
 Schema = dict[str, Any]
 
-TITLE = "A study file of hpsearch"
-"""Marks a file as a schema that this program wrote."""
+TITLE = "A study file of hpsearch"  # marks a file as a schema that this program wrote
 
 _REQUIRED = ["study", "task", "objective", "budget"]
 

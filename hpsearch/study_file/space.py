@@ -40,8 +40,7 @@ if TYPE_CHECKING:
 
 MOST_DRAWS = 10_000
 """The most random configurations among which one that keeps all requirements is looked for."""
-MOST_DIMENSIONS = 2_000
-"""The most features of a configuration that the model of curves takes."""
+MOST_DIMENSIONS = 2_000  # the most features of a configuration that the model of curves takes
 MOST_WORK = 2_000_000
 """The most parameters and terms of requirements that are looked at in doing so: some seconds."""
 

@@ -50,8 +50,7 @@ def with_budget(text: str, changes: Mapping[str, float | str]) -> str:
     return edited
 
 
-OPTION = "--enqueue "
-"""The option of `run` and `resume` before a configuration."""
+OPTION = "--enqueue "  # the option of `run` and `resume` before a configuration
 
 _SECOND_NAME = re.compile(r"\s[^\s=]+\s*=")
 _WORDS = {"true": True, "false": False, "null": None}

@@ -41,8 +41,7 @@ class Model(BaseModel):
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
-    went: ClassVar[Mapping[str, str]] = {}
-    """Keys of earlier versions, and what to do without them."""
+    went: ClassVar[Mapping[str, str]] = {}  # keys of earlier versions, and what to do without them
 
     @model_validator(mode="wrap")
     @classmethod

@@ -33,8 +33,7 @@ from hpsearch.views.words import latest, on_the_way
 if TYPE_CHECKING:
     from hpsearch.brain.study import Study
 
-EVERY_S = 2.0
-"""Seconds between two looks at the database."""
+EVERY_S = 2.0  # seconds between two looks at the database
 PLAIN_S = 30.0
 """Seconds between two lines of progress in plain output, beside the lines of trials that end."""
 

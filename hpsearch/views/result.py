@@ -130,8 +130,7 @@ def study_result(
 AMPLE = 1.5
 """The factor by which a limit leaves more than the trial is likely to take: a driver starts nothing
 whose worst case does not fit."""
-START_S = 30.0
-"""Seconds that a new driver and its workers may take beside that."""
+START_S = 30.0  # seconds that a new driver and its workers may take beside that
 
 
 @dataclass(frozen=True)
@@ -211,8 +210,7 @@ def _rounded_up(amount: float) -> str:
     return f"{math.ceil(amount / scale) * scale:.12g}"
 
 
-MOST_COMPARED = 100
-"""The most trials that are compared at once."""
+MOST_COMPARED = 100  # the most trials that are compared at once
 
 
 def parameter_names(trials: Sequence[TrialDetail]) -> list[str]:

@@ -205,8 +205,7 @@ def rivals(result: StudyResult) -> str | None:
     return "; ".join(parts) or None
 
 
-MOST_NAMED = 5
-"""Trials that are named of those that are too close to the best to call."""
+MOST_NAMED = 5  # trials that are named of those that are too close to the best to call
 
 
 def _trials(numbers: Sequence[int]) -> str:

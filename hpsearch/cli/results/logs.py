@@ -18,8 +18,7 @@ from hpsearch.views.terminal.escapes import escaped
 from trials.checkpoints import folders
 from trials.checkpoints.disk.log_file import EARLIER, OURS
 
-LOOK_S = 1.0
-"""Seconds between two looks at a log that is followed."""
+LOOK_S = 1.0  # seconds between two looks at a log that is followed
 _STEERING = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 """The escapes with which progress bars colour text and move the cursor."""
 
@@ -75,8 +74,7 @@ class _Printed:
         self._trial = trial
         self._attempt = attempt
         self._logs: dict[int, _Log] = {}
-        self._over: set[int] = set()
-        """The attempts whose end was printed."""
+        self._over: set[int] = set()  # the attempts whose end was printed
 
     @property
     def any(self) -> bool:
@@ -106,8 +104,7 @@ class _Log:
         """The first line of the part that was read last: it has a time in it, so that another part
         begins in another way. None before anything was read."""
         self._place = str(folders.log_of(folder, trial, attempt))
-        self._printed = 0
-        """The printed characters of that part."""
+        self._printed = 0  # the printed characters of that part
 
     def new_lines(self, *, to_the_end: bool) -> Iterator[str]:
         """The lines that were not printed yet; with `to_the_end`, also an unfinished one."""

@@ -39,8 +39,7 @@ from trials.settings import nearest
 Plain = dict[str, Any]
 
 MOST_ROWS = 200
-MOST_CHARACTERS = 2000
-"""Of a study's name, and of the reason for a proposal."""
+MOST_CHARACTERS = 2000  # of a study's name, and of the reason for a proposal
 
 Study = Annotated[
     str,

@@ -221,8 +221,7 @@ class ObjectiveTrial(Trial):
         self._trial = trial
         self._first_step: int | None = None
         self._last_step = -1
-        self._resource = 0
-        """How far it has trained."""
+        self._resource = 0  # how far it has trained
 
     def suggest_categorical(self, name: str, choices: Sequence[Any]) -> Any:
         choices = tuple(choices)

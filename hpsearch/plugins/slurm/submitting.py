@@ -20,8 +20,7 @@ from hpsearch.store.store import Store
 from hpsearch.study_file.models import StudySpec
 from hpsearch.study_file.reading import load
 
-KILLED_AFTER = 2
-"""A worker that has not saved after so many times `resources.stop_grace` is killed."""
+KILLED_AFTER = 2  # a worker that has not saved after so many times `resources.stop_grace` is killed
 
 
 def submit_to_slurm(

@@ -26,8 +26,7 @@ class TensorboardTracker(Tracker):
 
     def __init__(self, options: TensorboardOptions, base: Path) -> None:
         self._folder = (base / options.folder).resolve()
-        self._writers: dict[str, SummaryWriter] = {}
-        """Open files, by the names of their folders."""
+        self._writers: dict[str, SummaryWriter] = {}  # open files, by the names of their folders
 
     @property
     def target(self) -> str:

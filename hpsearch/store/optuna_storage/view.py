@@ -65,8 +65,7 @@ class HistoryStorage(BaseStorage):
     def __init__(self, history: History) -> None:
         self.history = history
         self._lock = threading.RLock()
-        self._frozen: dict[int, FrozenTrial] = {}
-        """By number, those read last, the latest one last."""
+        self._frozen: dict[int, FrozenTrial] = {}  # by number, those read last, the latest one last
         self._kept = KEPT
         self._distributions: dict[str, BaseDistribution] = {}
         self._known: dict[tuple[tuple[str, int], ...], dict[str, BaseDistribution]] = {}

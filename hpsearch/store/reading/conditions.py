@@ -35,14 +35,10 @@ Option = Literal["--where", "--sort"]
 Bound: TypeAlias = sa.BindParameter[Any]
 
 _ORDERS = {"<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge}
-MOST_TERMS = 2_000
-"""Comparisons in one expression: PostgreSQL takes 65,535 bound parameters."""
-MOST_NESTED = 40
-"""Levels of an expression."""
-MOST_IN_A_ROW = 30
-"""Conditions that are joined at one level."""
-MOST_BOUND = 30
-"""Values in a list that the database compares; with more, this program does."""
+MOST_TERMS = 2_000  # comparisons in one expression: PostgreSQL takes 65,535 bound parameters
+MOST_NESTED = 40  # levels of an expression
+MOST_IN_A_ROW = 30  # conditions that are joined at one level
+MOST_BOUND = 30  # values in a list that the database compares; with more, this program does
 _MIRRORED = str.maketrans("<>", "><")
 _DATES = "such as: '2026-01-31', '2026-01-31 18:00' or '2026-01-31T18:00Z'"
 

@@ -27,21 +27,17 @@ class ExpressionError(ValueError):
         super().__init__(what)
         self.what = what
         self.hint = hint
-        self.excerpt = _excerpt(text, at)
-        """Two lines: the expression, and a caret under the place."""
+        self.excerpt = _excerpt(text, at)  # two lines: the expression, and a caret under the place
 
 
 class Term(NamedTuple):
     """A part of an expression: a test, a sum, or (`leaf`) a name or a value."""
 
     rule: str
-    at: int
-    """The place of its first character."""
-    written: str
-    """A leaf as it is written, and the sign of a comparison or a sum."""
+    at: int  # the place of its first character
+    written: str  # a leaf as it is written, and the sign of a comparison or a sum
     parts: "tuple[Term, ...]" = ()
-    name: str | None = None
-    """Of a leaf: the name, or None if it is a value."""
+    name: str | None = None  # of a leaf: the name, or None if it is a value
     value: float | int | str | bool | None = None
 
     @property
@@ -131,8 +127,7 @@ def unexpected(text: str, at: int, wanted: str) -> ExpressionError:
 class _Parser:
     def __init__(self, text: str) -> None:
         self._text = text
-        self._leaves: dict[int, Term] = {}
-        """By their places."""
+        self._leaves: dict[int, Term] = {}  # by their places
         self._python = [" "] * 2 * len(text)
 
     def test(self, most_nested: int) -> Term:

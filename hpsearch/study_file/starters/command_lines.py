@@ -59,30 +59,24 @@ _ASSIGNED = re.compile(r"((?:--?|\+)?([A-Za-z][\w.-]*)=)(.*)", re.DOTALL)
 _PROGRAM = re.compile(r".*\.py")
 _ENDING = re.compile(r"\.[A-Za-z]\w*")
 _SAFE = re.compile(r"[\w@%+=:,./{}-]+")
-MOST_WHOLE = 10**9
-"""Larger numbers are not searched as whole ones."""
+MOST_WHOLE = 10**9  # larger numbers are not searched as whole ones
 
-Text = str
-"""YAML."""
+Text = str  # YAML
 
 
 @dataclass
 class SearchedCommand:
     """A command line as a study that searches its numbers."""
 
-    words: list[str] = field(default_factory=list)
-    """With placeholders."""
+    words: list[str] = field(default_factory=list)  # with placeholders
     space: dict[str, Text] = field(default_factory=dict)
     values: dict[str, float] = field(default_factory=dict)
     """The values that the command line gives to the parameters."""
     choices: dict[str, Sequence[Any]] = field(default_factory=dict)
     """The grids of parameters that the command line has as variables."""
-    unit: Unit = Unit.EPOCHS
-    """The unit of the budget."""
-    total: str | None = None
-    """The budget; None if the command line has none."""
-    fixed: list[str] = field(default_factory=list)
-    """The names of numbers that are left as they are."""
+    unit: Unit = Unit.EPOCHS  # the unit of the budget
+    total: str | None = None  # the budget; None if the command line has none
+    fixed: list[str] = field(default_factory=list)  # the names of numbers that are left as they are
 
     @property
     def first_values(self) -> dict[str, Any]:

@@ -16,8 +16,7 @@ from trials.tasks.datasets import tables
 from trials.tasks.tabular import columns as tabular_columns
 from trials.tasks.tabular.columns import ColumnUse
 
-TEXTS = ("text_classification", "text_regression")
-"""The kinds of task on texts in a column."""
+TEXTS = ("text_classification", "text_regression")  # the kinds of task on texts in a column
 TABULAR = "tabular"
 TEXT_NAMES = (
     *("text", "sentence", "content", "review", "utterance", "question", "query", "message"),
@@ -28,27 +27,20 @@ LABEL_NAMES = ("label", "category", "class", "intent", "target", "sentiment", "t
 """Usual names of the column that is learnt, most usual first."""
 IDENTIFIER = re.compile(r"(.*[^a-z])?(id|uuid|guid|key|index|row|number|no|nr)\.?|unnamed: *\d+|#|")
 """Usual names of a column that numbers or names the rows, in lower case."""
-SAMPLE_ROWS = 200
-"""Rows that are read to find the columns of texts and classes."""
-WORDS_OF_A_TEXT = 5
-"""The fewest words in the middle cell of a column of texts."""
+SAMPLE_ROWS = 200  # rows that are read to find the columns of texts and classes
+WORDS_OF_A_TEXT = 5  # the fewest words in the middle cell of a column of texts
 FILLED, DIFFERENT = 0.5, 0.5
 """The least part of the rows of a column of texts that have one, and of these the least part that
 are different."""
-SHOWN = 8
-"""The most columns that a message names."""
+SHOWN = 8  # the most columns that a message names
 ENOUGH_TO_VALIDATE = 1000
-LARGEST_FRACTION, SMALLEST_FRACTION = 0.3, 0.05
-"""Of the rows, for validation."""
-RARE = 1 / 3
-"""The part of an equal number of rows below which a class is rare."""
+LARGEST_FRACTION, SMALLEST_FRACTION = 0.3, 0.05  # of the rows, for validation
+RARE = 1 / 3  # the part of an equal number of rows below which a class is rare
 BYTES_A_TOKEN = 3
-SHORTEST, LONGEST = 16, 512
-"""Tokens of a text."""
+SHORTEST, LONGEST = 16, 512  # tokens of a text
 EPOCHS = (9, 27, 81)
 """Budgets of a trial whose model starts from scratch: rungs at a ninth, a third and the whole."""
-NEEDED_SAMPLES = 40_000
-"""Samples, counted in every epoch, that such a model needs."""
+NEEDED_SAMPLES = 40_000  # samples, counted in every epoch, that such a model needs
 PRETRAINED = {"rates": "low: 1.0e-5, high: 2.0e-4", "total": "3"}
 """The rates and epochs of a pretrained model."""
 
@@ -58,14 +50,10 @@ class TaskData:
     """Training data, and the options of the command line on its task."""
 
     train: Path
-    table: pd.DataFrame
-    """At least one row."""
-    text: tuple[str, ...]
-    """The columns with the texts; empty to guess it."""
-    label: tuple[str, ...]
-    """The columns that are learnt; empty to guess it."""
-    model: str | None
-    """The model to start from; None for one from scratch."""
+    table: pd.DataFrame  # at least one row
+    text: tuple[str, ...]  # the columns with the texts; empty to guess it
+    label: tuple[str, ...]  # the columns that are learnt; empty to guess it
+    model: str | None  # the model to start from; None for one from scratch
 
 
 def read(train: Path) -> pd.DataFrame:

@@ -28,8 +28,7 @@ from hpsearch.views.pages.pages import (
 )
 from trials.settings import nearest
 
-MOST_BYTES = 1 << 20
-"""The largest form."""
+MOST_BYTES = 1 << 20  # the largest form
 
 Change = Callable[[Store, Request, StudyHead, Form], int | None]
 """Makes a request to a study, and returns its id; None for a stop of the whole study."""

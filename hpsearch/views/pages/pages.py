@@ -42,11 +42,9 @@ from hpsearch.views.terminal.trial import trial as trial_parts
 from trials.checkpoints import folders
 from trials.settings import as_scalar
 
-Form = Mapping[str, str]
-"""The values of the fields of a form that was sent, by their names."""
+Form = Mapping[str, str]  # the values of the fields of a form that was sent, by their names
 EMPTY: Form = MappingProxyType({})
-PARAMETER = "parameter:"
-"""The beginning of the name of a field for a parameter."""
+PARAMETER = "parameter:"  # the beginning of the name of a field for a parameter
 LIMITS = {
     "trials": ("Trials", "a whole number"),
     "gpu_hours": ("GPU hours", "a number"),
@@ -64,15 +62,12 @@ class FormField:
     label: str
     value: str
     hint: str
-    choices: Sequence[str] = ()
-    """The texts that can be chosen; empty for a field of free text."""
+    choices: Sequence[str] = ()  # the texts that can be chosen; empty for a field of free text
 
 
-ROWS = 100
-"""Trials on a page of the list."""
+ROWS = 100  # trials on a page of the list
 MOST_COMPARED = 6
-LOG_BYTES = 16_000
-"""The most of the end of a log that is shown."""
+LOG_BYTES = 16_000  # the most of the end of a log that is shown
 MOST_DECISIONS = 8
 MOST_REQUESTS = 8
 MOST_REPORTS = 8

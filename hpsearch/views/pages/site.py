@@ -20,8 +20,7 @@ from hpsearch.views.pages.pages import Pages
 from hpsearch.views.pages.rendering import html
 from trials.settings import nearest
 
-PATIENCE_S = 5.0
-"""Seconds that a change waits for other writers of the database."""
+PATIENCE_S = 5.0  # seconds that a change waits for other writers of the database
 STATIC: list[str | tuple[str, str]] = [
     ("hpsearch.views.report", "static"),
     ("hpsearch.views.pages", "static"),

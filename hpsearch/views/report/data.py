@@ -28,8 +28,7 @@ from hpsearch.store.reading.queries import StudyHead, TrialRow
 from hpsearch.store.reading.status import StudyStatus, study_status
 from hpsearch.views.result import StudyResult, study_result
 
-TOP = 10
-"""The number of best trials that are listed."""
+TOP = 10  # the number of best trials that are listed
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,12 +39,9 @@ class ReportData:
     status: StudyStatus
     history: HistoryFrames
     result: StudyResult
-    now: float
-    """The time at which it was read, in seconds since the epoch."""
-    until: float
-    """The time until which it is known."""
-    attempts: pd.DataFrame
-    """Its attempts, with an end each (`closed`)."""
+    now: float  # the time at which it was read, in seconds since the epoch
+    until: float  # the time until which it is known
+    attempts: pd.DataFrame  # its attempts, with an end each (`closed`)
     command: Callable[[str], str]
     """Completes a command, such as ``best NAME``, so that it can be repeated where it is read."""
 
@@ -193,10 +189,8 @@ class ParameterValues:
     name: str
     values: pd.Series
     """By trial: numbers, or texts of categories; NaN or None where a trial has none."""
-    log: bool = False
-    """True if numbers are drawn on a logarithmic scale."""
-    categories: tuple[str, ...] | None = None
-    """Its values as texts, in order; None for numbers."""
+    log: bool = False  # True if numbers are drawn on a logarithmic scale
+    categories: tuple[str, ...] | None = None  # its values as texts, in order; None for numbers
 
 
 def ranked_configurations(history: HistoryFrames, goal: GoalColumns) -> pd.DataFrame:
@@ -254,12 +248,10 @@ class Importances:
 
     frame: pd.DataFrame
     """Columns `parameter` and `importance`, the largest first; empty if nothing is known."""
-    trials: int
-    """The number of trials that were compared."""
+    trials: int  # the number of trials that were compared
     unmeasured: tuple[str, ...]
     """Parameters that not every trial has, or that never differ: they are not compared."""
-    why_not: str | None = None
-    """The reason why nothing is known."""
+    why_not: str | None = None  # the reason why nothing is known
 
 
 def parameter_importances(standing: pd.Series, params: pd.DataFrame) -> Importances:

@@ -24,10 +24,8 @@ from hpsearch.views.result import Retraining, to_train, retraining_of
 
 MOST_FINDINGS = 30
 MOST_REQUESTS = 30
-MOST_FRONT = 50
-"""Trials of a front that are listed."""
-MOST_PARAMETERS = 8
-"""Columns for parameters in a table of several configurations."""
+MOST_FRONT = 50  # trials of a front that are listed
+MOST_PARAMETERS = 8  # columns for parameters in a table of several configurations
 
 
 def html_report(data: ReportData) -> str:

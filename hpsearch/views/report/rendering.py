@@ -33,10 +33,8 @@ if TYPE_CHECKING:
     import plotly.graph_objects as go
 
 
-LONGEST = 300
-"""Characters of a foreign text in a line or cell."""
-LONGEST_NAME = 40
-"""Characters of a name above a column, or of a value below it."""
+LONGEST = 300  # characters of a foreign text in a line or cell
+LONGEST_NAME = 40  # characters of a name above a column, or of a value below it
 
 
 class Foreign(str):
@@ -45,8 +43,7 @@ class Foreign(str):
     __slots__ = ()
 
 
-Pieces = tuple[str, ...]
-"""A line: pieces that follow each other."""
+Pieces = tuple[str, ...]  # a line: pieces that follow each other
 
 
 def foreign(text: object, longest: int = LONGEST) -> Foreign:
@@ -75,14 +72,12 @@ class PageTable:
 class PageSection:
     """A part of the page under a heading."""
 
-    key: str
-    """Names it on the page."""
+    key: str  # names it on the page
     title: str
     lines: Sequence[Pieces] = ()
     charts: Sequence[Chart] = ()
     tables: Sequence[PageTable] = ()
-    code: Sequence[tuple[str, str]] = ()
-    """Titles and texts of files."""
+    code: Sequence[tuple[str, str]] = ()  # titles and texts of files
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,11 +85,9 @@ class PageResult:
     """The best configuration, as the first part of the page."""
 
     headline: Pieces
-    tables: Sequence[PageTable] = ()
-    """The configuration; of several objectives, those of the front."""
+    tables: Sequence[PageTable] = ()  # the configuration; of several objectives, those of the front
     warnings: Sequence[Pieces] = ()
-    is_sure: bool = False
-    """True if the best configuration is confirmed."""
+    is_sure: bool = False  # True if the best configuration is confirmed
     command_title: str = ""
     commands: Sequence[str] = ()
 
@@ -106,8 +99,7 @@ class ReportPage:
     name: Foreign
     subtitle: Pieces
     result: PageResult
-    charts: Sequence[Chart]
-    """The pictures of the result."""
+    charts: Sequence[Chart]  # the pictures of the result
     sections: Sequence[PageSection]
     footer: Pieces
 

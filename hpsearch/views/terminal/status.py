@@ -25,8 +25,7 @@ from hpsearch.views.terminal.tables import NUMERIC, Width, best, best_value, fac
 
 LABELS = words.BUDGET_WORDS | {"trials": "budget"}
 """The limits of a budget, where `trials` are those by state."""
-MOST_REQUESTS = 5
-"""The number of latest requests that a terminal shows."""
+MOST_REQUESTS = 5  # the number of latest requests that a terminal shows
 
 _RUNNING = (
     *(("trial", NUMERIC), "worker", "node", ("resource", NUMERIC)),
@@ -192,11 +191,9 @@ def result_tables(
     return parts
 
 
-BAR = 24
-"""Columns of a bar."""
+BAR = 24  # columns of a bar
 MOST_DECISIONS = 5
-AROUND = 18
-"""Lines of a panel beside its running trials, at the most."""
+AROUND = 18  # lines of a panel beside its running trials, at the most
 
 CHANGING = frozenset(DecisionKind) - {DecisionKind.START, DecisionKind.CONTINUE, DecisionKind.DROP}
 """The decisions that change how a study stands."""

@@ -18,11 +18,9 @@ from hpsearch.store.reading.status import StudySummary
 from hpsearch.views.terminal.escapes import Sheet
 from hpsearch.views.words import expected, if_again, nearest_limit, score, values
 
-Width = int | None
-"""Columns of the terminal; None if the output goes elsewhere."""
+Width = int | None  # columns of the terminal; None if the output goes elsewhere
 NUMERIC = "right"
-Head = str | tuple[str, str]
-"""The head of a column, alone or with its alignment."""
+Head = str | tuple[str, str]  # the head of a column, alone or with its alignment
 Cells = Iterable[str | Text]
 
 _COLOURS = {

@@ -107,8 +107,7 @@ def _decision(row: Mapping[str, Any]) -> Sequence[str]:
     return row["kind"], number(row["resource"]), row["why"], against
 
 
-MOST_LEVELS = 12
-"""Resource levels at which values are compared, at the most."""
+MOST_LEVELS = 12  # resource levels at which values are compared, at the most
 
 _FACTS: dict[str, Callable[[TrialDetail], str]] = {
     "state": lambda detail: detail.trial.state.value,

@@ -28,12 +28,9 @@ if TYPE_CHECKING:
 
 MOST_LINES, MOST_POINTS = 120, 500
 MOST_AXES, MOST_SLICES = 10, 12
-COLUMNS = 3
-"""Slices beside each other."""
-AXIS_WIDTH, SLICE_WIDTH = 80, 220
-"""The least pixels between two axes, and for a slice."""
-JITTER = 0.035
-"""The spread of the lines of a category, as a share of an axis."""
+COLUMNS = 3  # slices beside each other
+AXIS_WIDTH, SLICE_WIDTH = 80, 220  # the least pixels between two axes, and for a slice
+JITTER = 0.035  # the spread of the lines of a category, as a share of an axis
 _COLOURS = {Tier.REST: style.PALE, Tier.BETTER: style.CALM, Tier.BEST: style.WINNER}
 """In the order of drawing."""
 _SYMBOLS = {Tier.REST: "circle-open", Tier.BETTER: "circle", Tier.BEST: "diamond"}
