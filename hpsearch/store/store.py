@@ -45,10 +45,9 @@ class Store:
 
     @classmethod
     def open(cls, url: str, *, create: bool = True) -> Self:
-        """Open the database at a URL (`sqlite:///file`, `sqlite://` in memory, or
-        `postgresql://...`), at the schema version of this program. The tables, and the file, are
-        made if they do not exist, unless `create` is false. Raises UserError, StoreUnreachable or
-        Unreachable if it cannot be used."""
+        """Open the database at a URL (`sqlite:///file`, `sqlite://` in memory, `postgresql://...`).
+        Its tables, and the file, are made if they do not exist, unless `create` is false. Raises
+        UserError, StoreUnreachable or Unreachable if it cannot be used."""
         store = cls(Database(parse_url(url)))
         try:
             store._prepare(create)
@@ -188,8 +187,8 @@ class Store:
 
     def refresh(self, history: History, since_revision: int) -> int:
         """Bring a history up to date with the commits of others since the revision that the last
-        refresh returned (-1 for all): its study, and every trial touched since. Changes of the
-        history itself in those places are lost. Returns its revision now."""
+        refresh returned (-1 for all). Its own changes in those places are lost. Returns its
+        revision now."""
         if since_revision >= 0 and self.revision(history.study.id) == since_revision:
             return since_revision
         with self.reading() as connection:
@@ -211,9 +210,9 @@ class Store:
             return leases.acquire(connection, study_id, owner, ttl_s)
 
     def renew(self, lease: Lease, ttl_s: float, alive_at: float | None = None) -> Entry:
-        """Keep a lease for `ttl_s` more seconds. `alive_at` is the time by the owner's own clock:
-        its successor charges what ran until then. Raises LeaseLost if another driver has taken the
-        study over."""
+        """Keep a lease for `ttl_s` more seconds. `alive_at` is the time by the owner's own clock,
+        until which its successor charges what ran. Raises LeaseLost if another driver has the
+        study."""
         with self.writing() as connection:
             return leases.enter(connection, lease, ttl_s, alive_at, writes=False)
 
@@ -240,9 +239,8 @@ class Store:
             self._add_request(connection, study.id, asked)
 
     def add_request(self, name: str, request: Request) -> int:
-        """Ask something of a study. Its driver answers within a renewal of its lease; without a
-        driver, the next one does. The id of the request is ignored; returns its id in the
-        database."""
+        """Ask something of a study, whose driver answers within a renewal of its lease. The id of
+        the request is ignored; returns its id in the database."""
         study = self.find_study(name)
         with self.writing() as connection:
             return self._add_request(connection, study.id, request)

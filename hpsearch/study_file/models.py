@@ -119,10 +119,8 @@ class PerTrial(Model):
 
     @property
     def report_interval(self) -> float:
-        """The amount of training between two reports, in `unit`.
-
-        `report_every` where it is given, else 1 epoch or a tenth of the total.
-        """
+        """The amount of training between two reports, in `unit`: `report_every`, or else 1 epoch or
+        a tenth of the total."""
         if self.report_every is not None:
             return self.report_every
         return report_grid.usual_interval(self.unit, self.total)

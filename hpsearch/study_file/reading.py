@@ -53,12 +53,8 @@ _PARAMETER: TypeAdapter[Parameter] = TypeAdapter(Annotated[Parameter, Field(disc
 
 
 def load(path: Path, *, inspect: Inspect | None = None) -> StudySpec:
-    """Read a study file; with `inspect`, also its task's data and code.
-
-    Raises:
-        UserError: There is no such file, or it cannot be read.
-        SpecError: The file has mistakes; the error lists them all.
-    """
+    """Read a study file; with `inspect`, also its task's data and code. Raises UserError if it
+    cannot be read, and SpecError with all its mistakes."""
     text = text_of(path)
     return parse(text, base=path.resolve().parent, name=path.name, inspect=inspect)
 

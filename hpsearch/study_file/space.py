@@ -247,11 +247,8 @@ def problems_with(
     requires: Sequence[Expression] = (),
 ) -> list[Problem]:
     """The reasons why a configuration does not lie in the space, or breaks a requirement; `where`
-    is the parameter's name, or empty.
-
-    A configuration may be incomplete: the sampler draws the rest. It may have other parameters
-    where the space is open.
-    """
+    is the parameter's name, or empty. It may be incomplete, and have other parameters where the
+    space is open."""
     problems = []
     given = as_written(space, params)
     for name, value in params.items():
@@ -312,12 +309,9 @@ def defaults(
     space: Space, settings_table: Mapping[str, Setting] | None, requires: Sequence[Expression] = ()
 ) -> dict[str, Any] | None:
     """The task's default settings as a configuration of the space, perhaps incomplete; None if no
-    parameter has a default.
-
-    A number is moved to the nearest value in the space. A default that is not among the choices is
-    left to the sampler, like everything without a default. So are the parameters of a requirement
-    that the defaults break.
-    """
+    parameter has a default. A number is moved to the nearest value. A default that is not among the
+    choices is left to the sampler, and so are the parameters of a requirement that the defaults
+    break."""
     table = settings_table or {}
     params: dict[str, Any] = {}
     for name in ordered(space):

@@ -36,12 +36,8 @@ def text_of(path: Path, kind: str = "file", hint: str = "check the path") -> str
 
 
 def with_budget(text: str, changes: Mapping[str, float | str]) -> str:
-    """The text of a study file with other limits under `budget`; comments are not kept.
-
-    Args:
-        text: A study file without mistakes.
-        changes: New values by key, such as ``{"trials": 80, "wall_clock": "4h"}``.
-    """
+    """The text of a study file without mistakes with other limits under `budget`, such as
+    ``{"trials": 80, "wall_clock": "4h"}``; comments are not kept."""
     if not changes:
         return text
     study = yaml_source.read(text).value

@@ -95,9 +95,7 @@ def _search(spec: StudySpec) -> dict[str, str]:
 
 def _rungs(spec: StudySpec) -> str | None:
     """``at 1 and 3 of 9 epochs; one trial in 3 goes on from each at first``; None without rungs.
-
-    More go on where a rung is found to foretell little, or is known to by earlier studies.
-    """
+    More go on where a rung is found to foretell little."""
     pruner, per_trial = spec.search.pruner, spec.budget.per_trial
     levels = rung_levels(spec) if pruner.kind == PROMOTION else ()
     *before, last = [number(level) for level in levels if level < per_trial.total] or [""]
@@ -288,13 +286,8 @@ def sentence(
     workers: int,
     capacity: Capacity | None = None,
 ) -> str:
-    """The time and disk that the study will take, and the basis of the estimate.
-
-    Args:
-        measured: The measurements of a step and of a first report, as `hpsearch check` has them.
-        workers: The number of trials that run side by side.
-        capacity: That of this machine; None for a cluster.
-    """
+    """The time and disk that the study will take with these workers, and the basis of the estimate:
+    the measurements of a step and a first report. Of a cluster the capacity is None."""
     on = f"on {count(workers, 'worker')}"
     checkpoint = checkpoint_of(measured)
     if checkpoint is not None:
@@ -418,10 +411,8 @@ def _disk(spec: StudySpec, one: CheckpointSize, workers: int) -> str:
 def checkpoint_warnings(
     spec: StudySpec, one: CheckpointSize, workers: int, folder: str
 ) -> Iterator[str]:
-    """Warnings about checkpoints before the study starts, each a full sentence with its remedy.
-
-    The folder for checkpoints may be a URL, behind which the free space is not known.
-    """
+    """Warnings about checkpoints before the study starts, with remedies. The folder may be a URL,
+    behind which the free space is not known."""
     running, peak = running_bytes(spec, one, workers), peak_bytes(spec, one, workers)
     limit = spec.checkpoints.max_gb
     if limit is not None and running > limit * GB:

@@ -94,15 +94,8 @@ class StudyResult:
 def study_result(
     connection: Connection, study: StudyHead, top: int = 1, *, where: str | None = None
 ) -> StudyResult:
-    """The result of a study; with several objectives, with the whole front.
-
-    Args:
-        top: How many of the best trials are wanted. More are ranked, because ties count.
-        where: Only trials that this expression selects.
-
-    Raises:
-        FilterError: `where` does not parse or names something unknown.
-    """
+    """The result of a study, by the trials that `where` selects: the best `top` and more, because
+    ties count, or with several objectives the whole front. Raises FilterError for `where`."""
     most = max(top, COMPARED) if study.has_best else None
     ranked = best_trials(connection, study, most, where=where)
     default = default_trial(connection, study) if study.has_best and where is None else None
@@ -151,9 +144,9 @@ class Unfinished:
 
 
 def unfinished(connection: Connection, result: StudyResult) -> Unfinished | None:
-    """The trials of a study that nobody works on which were not trained to the end, and whose 90%
-    interval reaches beyond the result of the best complete one; None if there are none, and where a
-    driver cannot train them."""
+    """The trials of a study without a driver which were not trained to the end, and whose 90%
+    interval reaches beyond the best complete one; None if there are none, and where a driver cannot
+    train them."""
     study, spec = result.study, result.trust.spec
     if spec is None or study.base is None or study.is_asked:
         return None
@@ -262,13 +255,9 @@ def as_argument(name: str) -> str:
 def to_train(
     study: StudyHead, trial: int | None, suggested: Callable[[str], str]
 ) -> list[tuple[str, str]]:
-    """Commands that train a trial's configuration anew, or print its parameters where only a
-    program of the user's own trains it, each with what it does.
-
-    Args:
-        trial: Its number; None for the best one, whichever that is.
-        suggested: Completes a command, such as ``best NAME``, so that it works where it is read.
-    """
+    """Commands that train a trial's configuration anew, of the best one if None, or print its
+    parameters where only a program of the user's own trains it; each with what it does. `suggested`
+    completes a command so that it works where it is read."""
     way, name = retraining_of(study.content), as_argument(study.name)
     if way is Retraining.COMMAND:
         chosen = "" if trial is None else f"--trial {trial} "

@@ -80,9 +80,8 @@ def values(row: TrialRow) -> str:
 
 
 def score(row: Ranked[TrialRow], *, driven: bool) -> str:
-    """The outcome of training a trial again, or where nothing tells it what it has shown; with its
-    state where it is not complete. A trial that runs without a driver (`driven`) is
-    shown as queued, as it will be when the study is resumed."""
+    """The outcome of training a trial again, or else what it has shown, with its state unless it is
+    complete. One that runs without a driver is shown as queued."""
     again, shown, state = row.again, _value(row), row.trial.state
     if again is not None and again.is_measured:
         shown = f"{if_again(again)} if trained again"

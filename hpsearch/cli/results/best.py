@@ -32,10 +32,7 @@ _DATA_SUFFIXES = frozenset({".csv", ".tsv", ".parquet", ".json", ".jsonl"})
 
 
 def print_best(name: str | None, wanted: Best, format: Format, storage: str) -> None:
-    """Print the best trials, best first; as YAML, the settings that train them.
-
-    With several objectives these are the trials that no other trial beats in all of them.
-    """
+    """Print the best trials, best first, or the front; as YAML, the settings that train them."""
     settings_of_all = []
     with reading(storage) as connection:
         study = chosen_study(connection, name)
@@ -76,9 +73,8 @@ def _nothing(study: StudyHead, wanted: Best) -> str:
 
 
 def settings(study: StudyHead, trial: TrialRow, recorded: Arithmetic | None) -> dict[str, Any]:
-    """The file with which `python -m trials` trains a trial's configuration, from any folder, as
-    the trial computed if that is recorded. Raises UserError if the study was not made from a study
-    file."""
+    """The file with which `python -m trials` trains a trial's configuration, computing as recorded.
+    Raises UserError if the study was not made from a study file."""
     spec = study.content
     if "task" not in spec:
         message = f"study {study.name} was not made from a study file, so it has no task to train"

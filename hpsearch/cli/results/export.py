@@ -127,9 +127,8 @@ MARKDOWN = (".md", ".markdown")
 
 
 def report_study(name: str | None, out: Path | None, storage: str, *, force: bool) -> None:
-    """Write the report of a study to a file, HTML or Markdown by its name, or as Markdown to
-    stdout. Raises UserError if the name is that of neither, the file exists or cannot be written,
-    or Plotly is not installed."""
+    """Write the report of a study to a file, HTML or Markdown by its name, or to stdout. Raises
+    UserError if the file cannot be written."""
     if out is not None:
         if out.suffix.lower() not in (*HTML, *MARKDOWN):
             example = f"for example: -o {out.stem or 'report'}.html"

@@ -109,8 +109,7 @@ def _watch_status(name: str | None, storage: str, format: TreeFormat) -> None:
 
 def _looks(store: Store, name: str) -> Iterator[tuple[dict[str, Any], list[RenderableType]]]:
     """The study every few seconds, and once more when its driver has left: as a document, and as
-    parts to draw. The transaction has ended when a look is given out: who waits at a pager must not
-    hold the database open."""
+    parts to draw. No transaction is open meanwhile: a pager may wait."""
     while True:
         with store.reading() as connection:
             study = find_study(connection, name)

@@ -26,9 +26,8 @@ _STEERING = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 def print_logs(
     name: str | None, number: int, attempt: int | None, storage: str, *, follow: bool
 ) -> None:
-    """Print the logs of one attempt of a trial or of all, from the first one on; with `follow`,
-    until the trial has ended, or nobody drives its study. Raises UserError if there is no such
-    trial or attempt, it has no logs, or they are not here."""
+    """Print the logs of one attempt of a trial or of all; with `follow`, until the trial has ended,
+    or nobody drives its study. Raises UserError if there are none, or they are not here."""
     study, detail = _read(name, number, storage)
     folder = study.checkpoints
     if folder is None:

@@ -138,11 +138,8 @@ def _stop_study(store: Store, name: str) -> None:
 
 
 def remove_study(name: str, storage: str, *, yes: bool, keep_checkpoints: bool) -> None:
-    """Remove a study from the database, and its checkpoints; in a terminal, ask first unless `yes`.
-
-    Checkpoints are removed first: if that fails, the study is still there, and the removal can be
-    repeated.
-    """
+    """Remove a study from the database, and before that its checkpoints, so that a removal that
+    fails can be repeated; in a terminal, ask first unless `yes`."""
     with closing(Store.open(storage, create=False)) as store:
         record = store.find_study(name)
         refuse_if_held(store, name)

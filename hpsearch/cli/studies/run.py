@@ -113,13 +113,10 @@ def resume_study(
     source: Path | None = None,
     retry: str | None = None,
 ) -> None:
-    """Continue an interrupted study from the database alone, or a finished one with more budget.
-
-    The limits replace those of the study file. A study that runs elsewhere goes on there, with more
-    budget. `base` is the folder of its data and modules from now on; None for the one on record.
-    The trial `finish` is trained to its end. `source` is a study file with other settings of how
-    trials are read and run. The failed trials `retry` run again.
-    """
+    """Continue an interrupted study from the database alone, or a finished one with more budget;
+    one that runs elsewhere goes on there. `base` is the folder of its data and modules from now on;
+    None for the one on record. The trial `finish` is trained to its end. `source` is a study file
+    with other settings of how trials are read and run. The failed trials `retry` run again."""
     worker_count(options.workers)
     prepared(name, options.watches)
     budget = limits.given

@@ -120,11 +120,8 @@ _run: dict[tuple[Path, str], Recorder] = {}  # by a script and its arguments
 
 def run_to_search(file: Path, arguments: Mapping[str, Any], *words: str) -> Recorder:
     """Run a script up to its search, once in a process. Its command line is `words`; where that is
-    empty, argparse reads the arguments.
-
-    Raises:
-        TaskError: It fails, ends without a search, or searches in a way that is refused.
-    """
+    empty, argparse reads the arguments. Raises TaskError if it fails, ends without a search, or
+    searches in a way that is refused."""
     key = (file.resolve(), repr((sorted(arguments.items()), words)))
     with _running:
         if key not in _run:

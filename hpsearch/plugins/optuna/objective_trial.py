@@ -263,15 +263,9 @@ class ObjectiveTrial(Trial):
 
     def report(self, value: float, step: int) -> None:
         """Report the objective's value at a step, and wait for the go-ahead. A step that is
-        reported already is ignored, as in Optuna.
-
-        The report at the full budget waits for what the objective returns. No budget cuts an
-        objective: one that goes on beyond it trains to its own end, and says so.
-
-        Raises:
-            TypeError, ValueError, NotImplementedError: As Optuna raises them.
-            TrialStopped: The trial pauses or ends here; `except Exception` does not catch it.
-        """
+        reported already is ignored, as in Optuna. The report at the full budget waits for what the
+        objective returns; one that goes on beyond it trains to its own end, and says so. Raises
+        what Optuna raises, and TrialStopped, which `except Exception` does not catch."""
         if len(self._trial.goals) > 1:
             raise NotImplementedError("Trial.report is not supported with several objectives.")
         number, step = _number("value", value), int(step)
@@ -379,11 +373,8 @@ def _as_json(name: str, choice: Any) -> Any:
 
 
 def _fitting(name: str, value: Any, distribution: BaseDistribution) -> Any:
-    """A number of the study, of the right kind.
-
-    Its range may be another one than the objective's: that of the study file counts. Raises
-    ValueError if it is of another kind.
-    """
+    """A number of the study, whose range counts, of the right kind. Raises ValueError if it is of
+    another one."""
     if not isinstance(value, int | float) or isinstance(value, bool):
         raise _refusal(name, value, "a number")
     if not isinstance(distribution, IntDistribution):

@@ -71,11 +71,8 @@ def draft(source: str, study: str | None, folder: Path) -> StudyDraft:
 
 
 def translate(words: list[str], study: str | None, folder: Path) -> StudyDraft:
-    """The study file, in a folder, of what a script searches with these arguments.
-
-    Raises:
-        UserError: There is no such script, it fails, or it searches in a way that a study cannot.
-    """
+    """The study file, in a folder, of what a script searches with these arguments. Raises UserError
+    if it fails, or searches in a way that a study cannot."""
     file = Path(words[0])
     text = text_of(file, "script", "name a script that calls study.optimize")
     if "optuna" not in text:

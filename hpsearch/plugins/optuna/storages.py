@@ -170,15 +170,10 @@ def _storage(source: str) -> tuple[BaseStorage, str]:
 
 
 def write(record: StudyRecord, trials: Iterable[Trial], to: str, *, replace: bool) -> int:
-    """Copy a study into an Optuna storage, under its own name. `to` is the URL of an SQLite or
-    PostgreSQL database, new or with an Optuna storage in it. Returns the number of its trials.
-
-    Raises:
-        StudyExists: The storage has a study of that name that is not to be replaced, or is not a
-            copy of this one.
-        UserError: `to` is not such a URL, or Optuna refuses a trial.
-        StoreUnreachable: The database cannot be used.
-    """
+    """Copy a study into an Optuna storage, new or not, at the URL of an SQLite or PostgreSQL
+    database, under its own name. Returns the number of its trials. Raises StudyExists for one of
+    that name that is not to be replaced, or is no copy of this one, UserError if Optuna refuses a
+    trial, and StoreUnreachable."""
     url = parse_url(to)
     refuse_in_memory(url, EXAMPLE)
     with _optuna_quiet(url):
@@ -246,11 +241,9 @@ def _copy(storage: RDBStorage, record: StudyRecord, trials: Iterable[Trial]) -> 
 
 
 def copy_of(study: StudyRecord, trial: Trial) -> FrozenTrial:
-    """A trial as a stock Optuna storage keeps it, with what Optuna has no place for as attributes.
-
-    The constraints of a trial are where Optuna looks for them. Samplers' notes that are made for
-    this program's storage are left out.
-    """
+    """A trial as a stock Optuna storage keeps it, its constraints where Optuna looks for them, and
+    what it has no place for as attributes; without samplers' notes that are for this program
+    alone."""
     frozen = freeze(study, trial)
     frozen.user_attrs = {**trial.user_attrs, **_facts(trial)}
     attributes = frozen.system_attrs.items()

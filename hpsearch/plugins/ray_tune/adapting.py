@@ -185,12 +185,8 @@ def _refusal(what: str) -> TaskError:
 
 
 def config_of(params: Mapping[str, Any], tuples: frozenset[str] = frozenset()) -> dict[str, Any]:
-    """The nested config of a trial, which its trainable may change.
-
-    Args:
-        params: Its parameters by their dotted names, over constants, which may be nested.
-        tuples: The parameters whose lists were tuples.
-    """
+    """The nested config of a trial, which its trainable may change, of its parameters by their
+    dotted names, over constants; `tuples` are those whose lists were tuples."""
     config: dict[str, Any] = {}
     own = {name: value for name, value in params.items() if name != OURS}
     # Constants first: their names have no points, and parameters go inside.

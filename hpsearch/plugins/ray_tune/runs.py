@@ -105,11 +105,8 @@ def run(
     checkpoint_freq: int = 0,
     **arguments: Any,
 ) -> ExperimentAnalysis:
-    """Run the study that Ray Tune's arguments of this name describe, or continue it.
-
-    Raises:
-        UserError: Something that it is given cannot be carried over, and as `Tuner.fit`.
-    """
+    """Run the study that Ray Tune's arguments of this name describe, or continue it. Raises
+    UserError if something cannot be carried over, and as `Tuner.fit`."""
     known = inspect.signature(of_ray.run).parameters.keys() - REFUSED
     unknown = sorted(arguments.keys() - known)
     if unknown:

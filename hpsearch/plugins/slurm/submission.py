@@ -224,8 +224,8 @@ def _arrays(given: list[SbatchOption]) -> list[list[SbatchOption]]:
 
 def submit(calls: Calls) -> list[str]:
     """Write the files of a study, submit its jobs, and return their ids, the driver's first. Raises
-    StudyHeld if a driver of the study waits or runs already, and UserError if a file cannot be
-    written or SLURM does not accept a job."""
+    StudyHeld if a driver of it waits or runs already, and UserError if SLURM does not accept a
+    job."""
     job = calls.job
     jobs = jobs_in(job.storage, job.study)
     refuse_queued(jobs)

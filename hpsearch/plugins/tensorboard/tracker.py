@@ -70,10 +70,8 @@ class TensorboardTracker(Tracker):
 
     @contextmanager
     def _writing(self, study: StudyNews, name: str, *, is_last: bool) -> Iterator[SummaryWriter]:
-        """The writer for a folder, whose file is written at the end of the block.
-
-        After a failure the next one begins a new file: this one may end in half an event.
-        """
+        """The writer for a folder, whose file is written at the end of the block. After a failure
+        the next one begins a new file: this one may end in half an event."""
         writer = self._writers.pop(name, None)
         if writer is None:
             writer = SummaryWriter(str(self._folder / study.label / name))

@@ -43,10 +43,9 @@ def parse_url(text: str) -> URL:
 
 
 def connect_args(url: URL) -> dict[str, Any]:
-    """The arguments for connections to a database, beside those in its URL: after how many uses
-    psycopg has the server prepare a statement. Never, unless the URL says otherwise: the next
-    transaction may be on another connection of a pooler such as PgBouncer. Raises UserError if
-    the URL's number is not one."""
+    """The arguments for connections beside those in the URL. psycopg prepares nothing, unless the
+    URL says otherwise: the next transaction may be on another connection of a pooler. Raises
+    UserError if the URL's number is not one."""
     if url.get_driver_name() != "psycopg":
         return {}
     given = url.query.get("prepare_threshold", "none")

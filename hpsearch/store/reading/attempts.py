@@ -105,14 +105,9 @@ def logs_of(study: StudyHead, detail: TrialDetail) -> list[str]:
 
 
 def idle_seconds(attempts: Iterable[tuple[str, float, float]], end: float) -> dict[str, float]:
-    """Seconds for which each slot waited: between its attempts, and from its last one until `end`.
-
-    All slots but one are given back to the cluster after `IDLE_KEPT_S` seconds without work.
-
-    Args:
-        attempts: The slot of each, its start and its end, of one driver.
-        end: The time at which that driver ended, or now.
-    """
+    """Seconds for which each slot waited between its attempts, by their slot, start and end, and
+    from its last one until `end` of their driver. All slots but one are given back after
+    `IDLE_KEPT_S` seconds without work."""
     waited: dict[str, float] = {}
     last: dict[str, float] = {}
     for slot, started, ended in sorted(attempts, key=lambda attempt: attempt[1]):

@@ -79,12 +79,8 @@ def best_trials(
 ) -> list[Ranked[TrialRow]]:
     """The best trials of a study that `where` selects, best first: at most `top`; without it one,
     or with several objectives all that no other one beats. Those that tie with the best one are
-    looked for among the first `COMPARED`.
-
-    Raises:
-        FilterError: `where` does not parse or names something unknown.
-        UserError: The study has no direction.
-    """
+    looked for among the first `COMPARED`. Raises FilterError for `where`, and UserError without a
+    direction."""
     if len(study.directions) > 1:
         return _front(connection, study, where)[:top]
     shown = top or 1
@@ -181,12 +177,9 @@ def _repeats(connection: sa.Connection, study: StudyHead) -> list[TrialRow]:
 def _compared(
     connection: sa.Connection, study: StudyHead, most: int, where: str | None
 ) -> list[TrialRow]:
-    """The first trials that `where` selects, at most `most` by what they have shown themselves,
-    and beside them all repeats and the trials that were repeated, whose place repeats change.
-
-    Of trials that were not repeated, no repeat changes the order (`ranking.selection`), so that
-    the first of all are among these.
-    """
+    """The first trials that `where` selects, at most `most` by what they have shown themselves, all
+    repeats, and the trials that were repeated. No repeat changes the order of the others
+    (`ranking.selection`), so that the first of all are among these."""
     of_study = _EACH.where(TRIAL.study_id == study.id)
     repeats = [row for _, row in _rows_by_study(connection, of_study.where(_is_repeat()))]
     repeated = {row.repeats for row in repeats if row.repeats is not None}
@@ -231,9 +224,8 @@ def _order(direction: str, of: sa.FromClause = trials) -> list[Sql]:
 def best_of_each(
     connection: sa.Connection, heads: Sequence[StudyHead]
 ) -> dict[int, Ranked[TrialRow] | None]:
-    """The best trial of each study that has one direction, by the study's id, as far as its order
-    needs it; None without one. Of all studies the rows are read at once, and not how far seeds move
-    their values."""
+    """The best trial of each study with one direction, by the study's id; None without one. The
+    rows of all studies are read at once, and not how far seeds move their values."""
     compared: defaultdict[int, dict[int, TrialRow]] = defaultdict(dict)
     for direction in ("minimize", "maximize"):
         for study_id, row in _rows_by_study(connection, _first_of_each(direction)):

@@ -226,12 +226,8 @@ def trial_rows(
     limit: int | None = None,
     skip: int = 0,
 ) -> list[TrialRow]:
-    """Trials that `where` selects, in the order of `sort` (and then of their numbers), at most
-    `limit` after the first `skip`.
-
-    Raises:
-        FilterError: An expression does not parse or names something unknown.
-    """
+    """Trials that `where` selects, in the order of `sort` and then of their numbers, at most
+    `limit` after the first `skip`. Raises FilterError for an expression."""
     statement = _selected(connection, study, where, sort)
     return rows_of(connection, statement.limit(limit).offset(skip))
 

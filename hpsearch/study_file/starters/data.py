@@ -109,8 +109,8 @@ def _teaches_nothing(table: pd.DataFrame, column: str) -> bool:
 
 def names_of(data: TaskData, kind: str, metric: str | None) -> tuple[dict[str, str], str | None]:
     """The names of a starter for its data (`starters.starter`), and the column that is learnt if it
-    was guessed. Without a metric, the data decides it. Raises UserError if a column is missing,
-    there are too few, there is nothing to learn in one, or the kind has no such metric."""
+    was guessed; without a metric, the data decides it. Raises UserError if a column is missing or
+    has nothing to learn, or the kind has no such metric."""
     table = data.table
     text, label = _columns(data, kind)
     for column in (*text, *label):
@@ -145,8 +145,7 @@ def names_of(data: TaskData, kind: str, metric: str | None) -> tuple[dict[str, s
 
 def _columns(data: TaskData, kind: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """The columns of texts, and those that are learnt: as given, by their usual names, or because
-    nothing else is left. Raises UserError if there are too few columns, or several might be
-    meant."""
+    nothing else is left. Raises UserError if there are too few, or several might be meant."""
     text, label = data.text, data.label
     some = data.table.head(SAMPLE_ROWS).astype(str)
     free = [name for name in _learnable(data.table) if name not in (*text, *label)]

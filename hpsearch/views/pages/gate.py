@@ -89,9 +89,8 @@ class Gate:
         self._allow_changes = allow_changes
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Respond to a request: with 303 to the link, 401 without the token, 403 to a foreign page
-        and to changes that are not allowed, else as the app does. Connections that are not HTTP are
-        not accepted."""
+        """Respond with 303 to the link, 401 without the token, 403 to a foreign page and to changes
+        that are not allowed, else as the app does. Only HTTP is accepted."""
         if scope["type"] != "http":
             return
 

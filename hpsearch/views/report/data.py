@@ -89,11 +89,8 @@ START_UP, IDLE = "start-up", "idle slots"
 
 
 def closed(attempts: pd.DataFrame, now: float) -> pd.DataFrame:
-    """The attempts with an end and a charge each.
-
-    An attempt that is live has lasted until `now`, and is charged as much a second as the others
-    were.
-    """
+    """The attempts with an end and a charge each: one that is live has lasted until `now`, and is
+    charged as much a second as the others were."""
     done = attempts.copy()
     is_live = done["ended"].isna()
     ran_s = (done["ended"] - done["started"])[~is_live].sum()
@@ -124,11 +121,8 @@ def gpu_clock(moments: ArrayLike, attempts: pd.DataFrame) -> NDArray[np.float64]
 def improvements(
     history: HistoryFrames, goal: GoalColumns, attempts: pd.DataFrame, until: float
 ) -> pd.DataFrame:
-    """The best value so far, one row for each time that it changed, and a last one for the end.
-
-    Columns `trial`, `value`, `moment` and `gpu_seconds`. The attempts have an end each, and the
-    study is known `until` then, in seconds since the epoch.
-    """
+    """The best value so far, one row for each time that it changed, and a last one for the end:
+    `trial`, `value`, `moment` and `gpu_seconds`. The attempts have an end each."""
     bests = list(history.bests[goal.column])
     if bests:
         bests.append(bests[-1]._replace(moment=max(until, bests[-1].moment)))
@@ -137,13 +131,9 @@ def improvements(
 
 
 def spending(attempts: pd.DataFrame, begins: Sequence[float]) -> dict[str, tuple[float, int]]:
-    """The compute time of each purpose and the number of its attempts, without those that took
-    nothing.
-
-    An attempt's start-up counts as such and the rest of it as its trial's, by the trial's state.
-    The time of a lost attempt counts as lost, whatever became of its trial. The attempts have an
-    end each; `begins` are the times at which drivers began.
-    """
+    """The compute time of each purpose and the number of its attempts. The start-up of an attempt
+    counts as such, and that of a lost one as lost; the rest by the state of its trial. The attempts
+    have an end each; `begins` are the times at which drivers began."""
     charged = attempts["gpu_seconds"]
     lasted_s = np.maximum(attempts["ended"] - attempts["started"], 1e-9)
     start_up_s = attempts["start_up_seconds"].fillna(0.0)
@@ -255,13 +245,10 @@ class Importances:
 
 
 def parameter_importances(standing: pd.Series, params: pd.DataFrame) -> Importances:
-    """The importances of the parameters that all trials have, by the worth of trials, best first:
-    what is expected of them in full, or else the best value that they have shown (`standing`).
-
-    A forest of regression trees is fitted to them; a parameter's importance is the share of the
-    variance that its splits explain (mean decrease in impurity). Optuna's evaluators look at
-    complete trials alone, and a study that pauses trials has few of them.
-    """
+    """The importances of the parameters that all trials have, by what is expected of trials in
+    full, or else what they have shown (`standing`, best first): the shares of the variance that the
+    splits of a forest of regression trees explain (mean decrease in impurity). Optuna's evaluators
+    look at complete trials alone, of which there may be few."""
     standing = standing.iloc[:: max(1, -(-len(standing) // MOST_TRIALS))]
     params = params.loc[standing.index]
     is_everywhere = params.notna().all()

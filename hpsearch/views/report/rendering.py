@@ -178,12 +178,8 @@ def line_in_markdown(pieces: Pieces) -> str:
 
 @cache
 def templates_of(*packages: str, escape: bool = True) -> Environment:
-    """The templates of the report, and those of other packages beside them.
-
-    Args:
-        packages: Packages with a folder `templates`.
-        escape: True if they are HTML.
-    """
+    """The templates of the report, and those of the folder `templates` of other packages; with
+    `escape` they are HTML."""
     places = [PackageLoader(package) for package in (*packages, "hpsearch.views.report")]
     made = Environment(
         loader=ChoiceLoader(places),

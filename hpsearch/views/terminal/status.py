@@ -42,9 +42,8 @@ def status(
     trust: StudyTrust | None = None,
     suggested: Callable[[str], str] = str,
 ) -> list[RenderableType]:
-    """Facts of a study, its running attempts and its failures; with the bytes that its checkpoints
-    take on the disk and the trust in its rungs, as far as they are known. `suggested` makes
-    commands in a text work for this database."""
+    """Facts of a study, its running attempts and its failures, with the bytes of its checkpoints on
+    the disk and the trust in its rungs, if known. `suggested` completes commands."""
     facts = study_facts(of, now)
     facts["state"] = suggested(facts["state"])
     weakest = None if trust is None else words.weakest_rung(trust)
@@ -200,13 +199,7 @@ CHANGING = frozenset(DecisionKind) - {DecisionKind.START, DecisionKind.CONTINUE,
 
 
 def panel(of: StudyStatus, decided: Sequence[str], now: float, height: int) -> RenderableType:
-    """A running study, on a terminal of that many lines: with so many of its trials as there is
-    room for.
-
-    Args:
-        decided: The latest decisions in words, the newest last.
-        now: The time, in seconds since the epoch.
-    """
+    """A running study, on a terminal of that many lines, with the latest decisions in words."""
     parts: list[RenderableType] = [_facts_with_bars(of, now)]
     if of.running:
         parts += [Text(), _running_with_bars(of, now, max(1, height - AROUND))]

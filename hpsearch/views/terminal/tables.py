@@ -117,13 +117,10 @@ def best(
     seen_at: Mapping[int, float | None] | None = None,
     title: str | None = None,
 ) -> Table:
-    """The best trials, best first.
-
-    `=` marks those that cannot be told from the first one, or with several objectives are beaten by
-    none; `?` those that have trained too little to tell; `over limit` those that break a limit.
-    Where it is known what comes of trials when they are trained again, that stands beside the value
-    that they have shown, and how far they had trained when they did: `seen_at`, by their numbers.
-    """
+    """The best trials, best first. `=` marks those that tie with the first one, or are on the
+    front; `?` those that have trained too little to tell; `over limit` those that break a limit.
+    What comes of them when they are trained again stands beside the value that they have shown, and
+    how far they had trained when they did: `seen_at`, by their numbers."""
     is_known = any(row.again is not None and row.again.is_measured for row in ranked)
     seen = seen_at or {}
     for row in ranked:

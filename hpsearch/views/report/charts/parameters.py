@@ -94,11 +94,8 @@ def _parameters_left_out(drawn: int, of: int) -> str | None:
 
 
 def parallel_coordinates(of: Configurations) -> Chart | None:
-    """A line for each trial, through its value of each parameter to its objective.
-
-    A line is interrupted where its trial does not have the parameter. None if fewer than two trials
-    can be compared.
-    """
+    """A line for each trial, through its value of each parameter to its objective, interrupted
+    where it has none. None if fewer than two trials can be compared."""
     if not of.can_compare:
         return None
     numbers = style.some_of(list(of.ranked.index), MOST_LINES)
