@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -43,10 +42,9 @@ def train_model(name: str, wanted: FinalTraining, storage: str) -> None:
         study = chosen_study(connection, name)
         detail = _chosen(connection, study, wanted.trial)
         trial = detail.trial
-        before = _Before(
-            session_at(connection, study, _began(detail)),
-            recorded_arithmetic(connection, study, trial.number),
-        )
+        began = min((float(each["started"]) for each in detail.attempts), default=math.inf)
+        session = session_at(connection, study, began)
+        recorded = recorded_arithmetic(connection, study, trial.number)
     spec = _recorded_spec(study)
     if spec.task["kind"] not in BUILT_IN:
         message = f"study {study.name} searches your own code, which this command cannot train"
@@ -56,7 +54,7 @@ def train_model(name: str, wanted: FinalTraining, storage: str) -> None:
     note(f"trial {trial.number} of study {study.name}, {trial.state.value}{value}{in_full}")
     home = (wanted.out / study.name).absolute()
     joined = wanted.data is TrainOn.ALL
-    plan = _plan(study, spec, trial, before, home, joined=joined)
+    plan = _plan(study, spec, trial, session, recorded, home, joined=joined)
     reports = {float(each["resource"]): each["metrics"] for each in detail.reports}
     comparison = Comparison(reports, ended=trial.state is State.COMPLETE)
     version = _train(study, spec, plan, home, comparison)
@@ -67,19 +65,6 @@ def train_model(name: str, wanted: FinalTraining, storage: str) -> None:
         _tell(comparison, trial.number)
     note(f"the model is in {version}")
     print(version)  # noqa: T201 - this is the result
-
-
-@dataclass(frozen=True)
-class _Before:
-    """How the trial was trained: in which session of a driver, with which arithmetic; None where it
-    is not recorded."""
-
-    session: Environment | None
-    arithmetic: Arithmetic | None
-
-
-def _began(detail: TrialDetail) -> float:
-    return min((float(each["started"]) for each in detail.attempts), default=math.inf)
 
 
 def _tell(comparison: Comparison, number: int) -> None:
@@ -120,7 +105,8 @@ def _plan(
     study: StudyHead,
     spec: StudySpec,
     trial: TrialRow,
-    before: _Before,
+    session: Environment | None,
+    recorded: Arithmetic | None,
     home: Path,
     *,
     joined: bool,
@@ -135,11 +121,11 @@ def _plan(
     settings = {**config.settings, **trial.params}
     known = describe(spec.task["kind"]).settings
     params, computed = arithmetic.adopt(
-        before.arithmetic, settings, device, threads=config.threads, known=known
+        recorded, settings, device, threads=config.threads, known=known
     )
-    found = [] if before.session is None else changes(before.session, now)
-    if before.arithmetic is not None:
-        found += arithmetic.differences(before.arithmetic, computed)
+    found = [] if session is None else changes(session, now)
+    if recorded is not None:
+        found += arithmetic.differences(recorded, computed)
     if found:
         listed = ", ".join(dict.fromkeys(found))
         note(f"note: the trial was trained differently, so its values may differ: {listed}")

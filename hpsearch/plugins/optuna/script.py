@@ -66,13 +66,10 @@ class FirstTrial:
 
 
 def draft(source: str, study: str | None, folder: Path) -> StudyDraft:
-    """As `translate`, of a script and its arguments in one text."""
-    return translate(words_of(source) or [], study, folder)
-
-
-def translate(words: list[str], study: str | None, folder: Path) -> StudyDraft:
-    """The study file, in a folder, of what a script searches with these arguments. Raises UserError
-    if it fails, or searches in a way that a study cannot."""
+    """The study file, in a folder, of what a script searches with the arguments behind it. Raises
+    UserError if it fails, or searches in a way that a study cannot."""
+    words = words_of(source)
+    assert words is not None, "it is a script"
     file = Path(words[0])
     text = text_of(file, "script", "name a script that calls study.optimize")
     if "optuna" not in text:
@@ -89,9 +86,9 @@ def translate(words: list[str], study: str | None, folder: Path) -> StudyDraft:
         process.start()
     theirs.close()
     try:
-        draft: StudyDraft | str = ours.recv()
-        if isinstance(draft, str):
-            raise UserError(draft)
+        made: StudyDraft | str = ours.recv()
+        if isinstance(made, str):
+            raise UserError(made)
         tried: FirstTrial | None = ours.recv() if ours.poll(LIMIT_S) else None
     except EOFError:
         process.join()
@@ -101,15 +98,15 @@ def translate(words: list[str], study: str | None, folder: Path) -> StudyDraft:
         process.kill()
         process.join()
     if tried is not None:
-        _fit(draft, tried)
-        return draft
-    draft.sections["budget"]["per_trial"] = {"steps": 1}
+        _fit(made, tried)
+        return made
+    made.sections["budget"]["per_trial"] = {"steps": 1}
     if any(each in text for each in REPORTING):
-        draft.sections["budget"]["per_trial"] = {}
+        made.sections["budget"]["per_trial"] = {}
         what = f"the first trial had not ended after {duration(LIMIT_S)}"
         how = "write how many steps a trial reports, such as per_trial: {steps: 100}"
-        draft.remarks.append(f"{what}: {how}")
-    return draft
+        made.remarks.append(f"{what}: {how}")
+    return made
 
 
 def _kind(file: Path, folder: Path) -> str:

@@ -43,7 +43,7 @@ UNPOOLED = {"poolclass": NullPool}
 """For a storage of Optuna's, which cannot be closed: each connection is, after its use."""
 
 
-def read(source: str, mapped: Mapped) -> PastRuns:
+def past_runs(source: str, mapped: Mapped, problems: Problems) -> PastRuns:
     """Past runs from a study of Optuna's. Nothing is written to its storage. Raises UserError if
     there is no such storage or study, or the options contradict it."""
     study, shown = opened_study(source, mapped.study)
@@ -59,10 +59,6 @@ def read(source: str, mapped: Mapped) -> PastRuns:
     if any("constraints" in trial.system_attrs for trial in trials):
         found.notes.append("the trials have constraints, which are not imported")
     return found
-
-
-def past_runs(source: str, mapped: Mapped, problems: Problems) -> PastRuns:
-    return read(source, mapped)
 
 
 def copy_study(

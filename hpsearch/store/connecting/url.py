@@ -43,18 +43,9 @@ def parse_url(text: str) -> URL:
 
 
 def connect_args(url: URL) -> dict[str, Any]:
-    """The arguments for connections beside those in the URL. psycopg prepares nothing, unless the
-    URL says otherwise: the next transaction may be on another connection of a pooler. Raises
-    UserError if the URL's number is not one."""
-    if url.get_driver_name() != "psycopg":
-        return {}
-    given = url.query.get("prepare_threshold", "none")
-    if given == "none":
-        return {"prepare_threshold": None}
-    if isinstance(given, str) and given.isdecimal() and len(given) < 7:
-        return {"prepare_threshold": int(given)}
-    what = f"prepare_threshold in the database URL is {given!r}"
-    raise UserError(what, "give a whole number, or leave it out: nothing is prepared then")
+    """The arguments for connections beside those in the URL. psycopg prepares no statements: the
+    next transaction may be on another connection of a pooler."""
+    return {"prepare_threshold": None} if url.get_driver_name() == "psycopg" else {}
 
 
 def is_sqlite(url: URL) -> bool:

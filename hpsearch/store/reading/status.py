@@ -191,13 +191,15 @@ def study_status(
     """The status of a study. `ranked` are its best trials, best first, where they were read
     already."""
     summary = study_summary(connection, study, ranked)
+    hours = study.active_seconds / 3600
+    attrs = connection.scalar(select(STUDY.system_attrs).where(STUDY.id == study.id)) or {}
     reserved = select(func.sum(ATTEMPT.reserved_gpu_seconds)).where(
         ATTEMPT.study_id == study.id, LIVE_ATTEMPT
     )
     return StudyStatus(
         summary=summary,
         reserved_gpu_seconds=connection.scalar(reserved) or 0.0,
-        trials_per_hour=_trials_per_hour(summary),
+        trials_per_hour=summary.ended / hours if summary.ended and hours > 0 else None,
         running=_running(connection, study),
         failures=_failures(connection, study),
         requests=study_requests(connection, study),
@@ -205,14 +207,9 @@ def study_status(
         held=_held(connection, study),
         aside=recent_decisions(connection, study, {DecisionKind.ASIDE}, 1) if study.driver else (),
         devices=_devices(connection, study),
-        sharing=sharing_of(connection, study.id),
+        sharing=attrs.get(SHARING, {}),
         ends=own_ends(connection, study),
     )
-
-
-def sharing_of(connection: Connection, study_id: int) -> dict[str, GpuSharing]:
-    attrs = connection.scalar(select(STUDY.system_attrs).where(STUDY.id == study_id))
-    return dict((attrs or {}).get(SHARING, {}))
 
 
 def _devices(connection: Connection, study: StudyHead) -> list[DeviceLine]:
@@ -272,13 +269,6 @@ def _time_left(connection: Connection, summary: StudySummary) -> TimeLeft | None
         device_of[row.worker] = row.device
     searched = next(int(line.used) for line in summary.budget if line.name == "trials")
     return TimeLeft(spec, list(found.values()), list(device_of.values()), searched)
-
-
-def _trials_per_hour(summary: StudySummary) -> float | None:
-    hours = summary.head.active_seconds / 3600
-    if not summary.ended or hours <= 0:
-        return None
-    return summary.ended / hours
 
 
 def _summary(

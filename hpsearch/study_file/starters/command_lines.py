@@ -9,9 +9,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from hpsearch.errors import UserError
+from hpsearch.study_file.starters.draft import flow
 from hpsearch.study_file.starters.shell_loops import HINT
 from hpsearch.study_file.starters.starters import quoted
 from hpsearch.study_file.text import value_of
@@ -215,7 +214,7 @@ def _with_grids(
         if variable not in grids:
             raise UserError(f"${variable} in {value!r} has no plain values", HINT)
         choices = list(dict.fromkeys(value_of(each) for each in grids[variable]))
-        found.space.setdefault(variable, f"{{type: categorical, choices: {_flow(choices)}}}")
+        found.space.setdefault(variable, f"{{type: categorical, choices: {flow(choices)}}}")
         found.choices.setdefault(variable, choices)
     return _VARIABLE.sub(r"{\1}", value)
 
@@ -276,10 +275,6 @@ def _read(text: str) -> float | None:
     if number is None or not math.isfinite(number):
         return None
     return number if abs(number) < MOST_WHOLE else float(number)
-
-
-def _flow(values: Sequence[Any]) -> str:
-    return yaml.safe_dump(values, default_flow_style=True, width=10_000).strip()
 
 
 def _number(value: float) -> str:

@@ -2,7 +2,7 @@
 
 import asyncio
 import hmac
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable
 from contextlib import closing
 
 from starlette.concurrency import run_in_threadpool
@@ -17,16 +17,7 @@ from hpsearch.running.study_run.requests import place
 from hpsearch.store.reading.queries import StudyHead, study_of_id
 from hpsearch.store.store import Store
 from hpsearch.study_file.space import contains
-from hpsearch.views.pages.pages import (
-    LIMITS,
-    PARAMETER,
-    Form,
-    Pages,
-    limits_of,
-    number_in,
-    params_of,
-)
-from trials.settings import nearest
+from hpsearch.views.pages.pages import Form, Pages, limits_of, number_in, params_of
 
 MOST_BYTES = 1 << 20  # the largest form
 
@@ -95,14 +86,12 @@ class ChangeForms:
 
 
 def stop_study(store: Store, request: Request, study: StudyHead, form: Form) -> None:
-    _refuse_unknown(form, ())
     if study.driver is None:
         raise UserError(f"nobody drives study {study.name}: there is nothing to stop")
     store.request_stop(study.name, _origin(request))
 
 
 def raise_budget(store: Store, request: Request, study: StudyHead, form: Form) -> int:
-    _refuse_unknown(form, LIMITS)
     limits = limits_of(form)
     if not limits:
         raise UserError("no limit is given")
@@ -111,7 +100,6 @@ def raise_budget(store: Store, request: Request, study: StudyHead, form: Form) -
 
 def propose(store: Store, request: Request, study: StudyHead, form: Form) -> int:
     spec = spec_of(store.find_study(study.name))
-    _refuse_unknown(form, [*(PARAMETER + name for name in spec.space), "why", "like"])
     params = params_of(spec, form)
     if not params:
         raise UserError("no parameter is given")
@@ -123,15 +111,8 @@ def propose(store: Store, request: Request, study: StudyHead, form: Form) -> int
 
 
 def stop_trial(store: Store, request: Request, study: StudyHead, form: Form) -> int:
-    _refuse_unknown(form, ())
     content = {"trial": request.path_params["trial"]}
     return place(store, study.name, RequestKind.STOP, content, _origin(request))[0]
-
-
-def _refuse_unknown(form: Form, known: Iterable[str]) -> None:
-    for name in form.keys() - {*known}:
-        hint = nearest(name, known)
-        raise UserError(f"the form has a field {name[:60]!r} that is not known", hint)
 
 
 def _origin(request: Request) -> str:
