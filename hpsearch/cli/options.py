@@ -208,11 +208,13 @@ class Proposal:
     why: Annotated[str, Option(help="The reason, for the record.")] = ""
 
 
-_COPIES = [
-    f"{name}, or {each.what}" for name, each in offers_of(SourcePlugin).items() if each.copy
-]
+_COPIES = [f"{name}, or {each.what}" for name, each in offers_of(SourcePlugin).items() if each.copy]
 DESTINATIONS = ", ".join(["a .csv or .parquet file", *offers_of(TrackerPlugin), *_COPIES])
 """What a study can be exported to, in words."""
+_TO = (
+    f"{DESTINATIONS[:1].upper()}{DESTINATIONS[1:]}. A tracker may be a mapping with its options, "
+    "as in a study file. Default: the trackers of the study file."
+)
 
 
 @dataclass(frozen=True)
@@ -225,8 +227,7 @@ class StudyExport:
         str | None,
         Option(
             "--to",
-            help=f"{DESTINATIONS[:1].upper()}{DESTINATIONS[1:]}. A tracker may be a mapping with its "
-            "options, as in a study file. Default: the trackers of the study file.",
+            help=_TO,
         ),
     ] = None
     what: Annotated[What, Option("--what", help="What to write to the file, one row each.")] = (

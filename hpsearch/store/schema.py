@@ -254,8 +254,8 @@ heartbeats = sa.Table(
 """A row for each running attempt that was asked for (`hpsearch.store.heartbeats`); no
 record has it.
 
-`renewed` is when that process last gave a sign of life, and it counts as dead from `expires` on: both
-by the database's clock."""
+`renewed` is when that process last gave a sign of life, and it counts as dead from `expires` on:
+both by the database's clock."""
 
 STUDY, TRIAL, ATTEMPT, REPORT = studies.c, trials.c, attempts.c, reports.c
 DECISION, ENVIRONMENT, REQUEST = decisions.c, environments.c, requests.c

@@ -8,7 +8,7 @@ commit completely or not at all.
 import time
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, closing
-from typing import Any, Self
+from typing import Self
 
 from sqlalchemy import Connection, Dialect, delete, false, insert, select, update
 from sqlalchemy.exc import IntegrityError
@@ -22,7 +22,7 @@ from hpsearch.store.connecting.database import Database
 from hpsearch.store.connecting.engine import set_journal
 from hpsearch.store.connecting.file_systems import file_system_of
 from hpsearch.store.connecting.hints import for_database
-from hpsearch.store.connecting.url import display, file_of, in_memory, parse_url
+from hpsearch.store.connecting.url import display, file_of, parse_url
 from hpsearch.store.leases import Entry, Lease
 from hpsearch.store.schema import REQUEST, STUDY, requests, studies
 
@@ -110,12 +110,6 @@ class Store:
     def close(self) -> None:
         self._database.close()
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        assert not in_memory(self._database.url), (
-            "a database in memory cannot be reached from elsewhere"
-        )
-        return Store.open, (self.url,)
-
     def reading(self) -> AbstractContextManager[Connection]:
         """A connection for queries, which see one moment of the database throughout the block.
         Raises Damaged, which names the column, for a cell that cannot be read."""
@@ -132,7 +126,9 @@ class Store:
         statement = insert(studies).returning(STUDY.id)
         try:
             with self.writing() as connection:
-                record.id = connection.execute(statement, contents.study_values(record)).scalar_one()
+                record.id = connection.execute(
+                    statement, contents.study_values(record)
+                ).scalar_one()
                 if whole is not None:
                     contents.write(connection, self._inserts, record.id, whole, revision=0)
         except IntegrityError:

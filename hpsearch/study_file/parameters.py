@@ -90,7 +90,9 @@ class _Numeric(Model):
         low, high = self.low, self.high
         if self.log:
             half = 0.5 * (self._step_of_one or 0)
-            number = math.exp(math.log(low - half) + fraction * math.log((high + half) / (low - half)))
+            number = math.exp(
+                math.log(low - half) + fraction * math.log((high + half) / (low - half))
+            )
         elif self.step is not None:
             number = self.value_at(int(fraction * self.size))
         else:

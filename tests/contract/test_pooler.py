@@ -10,7 +10,6 @@ import pytest
 from sqlalchemy import make_url
 
 import hpsearch
-from hpsearch.errors import UserError
 from hpsearch.store.audit.invariants import violations
 from hpsearch.store.store import Store
 from support.running.postgresql import free_port, pgbouncer

@@ -23,7 +23,7 @@ from hpsearch.store.reading.best import best_trials
 from hpsearch.store.reading.queries import StudyHead, TrialDetail, TrialRow, trial_detail
 from hpsearch.study_file.models import StudySpec
 from hpsearch.study_file.reading import origin_of, parse, refusal
-from hpsearch.views.result import Retraining, to_train, retraining_of
+from hpsearch.views.result import Retraining, retraining_of, to_train
 from hpsearch.views.words import expected, may_change
 from trials.contract import TaskError
 from trials.descriptions.builtin import BUILT_IN, describe

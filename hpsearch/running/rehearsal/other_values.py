@@ -14,7 +14,7 @@ from typing import Any
 from hpsearch.domain import events as ev
 from hpsearch.domain.numbers import duration, pairs
 from hpsearch.running.executors.first_report import Tried
-from hpsearch.search.ranking.no_effect import TrialReports, NoEffect, no_effect
+from hpsearch.search.ranking.no_effect import NoEffect, TrialReports, no_effect
 from hpsearch.study_file import space
 from hpsearch.study_file.models import StudySpec
 

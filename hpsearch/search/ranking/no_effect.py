@@ -33,7 +33,7 @@ class TrialReports:
     """The reports of a training: its parameters, and its metrics by the resource."""
 
     params: Mapping[str, Any]
-    reports: dict[float, Mapping[str, float]]
+    reports: Mapping[float, Mapping[str, float]]
 
 
 @dataclass(frozen=True)
@@ -101,7 +101,9 @@ class NoEffect:
         )
 
 
-def _same(one: TrialReports, other: TrialReports, objectives: Collection[str], total: float) -> Same | None:
+def _same(
+    one: TrialReports, other: TrialReports, objectives: Collection[str], total: float
+) -> Same | None:
     """The reports that two trainings share; None if there are none, or they differ. Metrics that
     measure time or a machine count only as objectives."""
     distinct: set[tuple[Any, ...]] = set()

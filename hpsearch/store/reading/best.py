@@ -136,7 +136,8 @@ def _ranking(connection: sa.Connection, study: StudyHead, rows: Sequence[TrialRo
 
 def _spread(connection: sa.Connection, study: StudyHead) -> Spread | None:
     standing, sign = TRIAL.standing, sign_of(study.direction)
-    worst, best_first = sa.func.max(standing), standing.asc()
+    worst: Sql = sa.func.max(standing)
+    best_first = standing.asc()
     if study.direction == "maximize":
         worst, best_first = sa.func.min(standing), standing.desc()
     keeps_limits = sa.and_(TRIAL.study_id == study.id, RANKED, TRIAL.violation == 0)

@@ -82,12 +82,12 @@ def first_reports(connection: Connection, study: StudyHead) -> list[TrialReports
     rows = connection.execute(trials.limit(FIRST_TRIALS)).all()
     if len({row.value for row in rows}) == len(rows):
         return []
-    found = {row.number: TrialReports(row.params, {}) for row in rows}
+    found: dict[int, dict[float, Any]] = {row.number: {} for row in rows}
     is_of_these = and_(REPORT.study_id == study.id, REPORT.trial.in_(numbered(list(found))))
     reports = select(REPORT.trial, REPORT.resource, REPORT.metrics).where(is_of_these)
     for report in connection.execute(reports):
-        found[report.trial].reports[report.resource] = report.metrics or {}
-    return list(found.values())
+        found[report.trial][report.resource] = report.metrics or {}
+    return [TrialReports(row.params, found[row.number]) for row in rows]
 
 
 def _curves(

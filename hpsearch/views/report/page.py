@@ -20,7 +20,7 @@ from hpsearch.views.report.rendering import (
     foreign_name,
     summary_html,
 )
-from hpsearch.views.result import Retraining, to_train, retraining_of
+from hpsearch.views.result import Retraining, retraining_of, to_train
 
 MOST_FINDINGS = 30
 MOST_REQUESTS = 30

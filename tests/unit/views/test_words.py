@@ -42,9 +42,7 @@ def result_of(
     metrics = ["accuracy", "size"][: len(directions)]
     ranked = cast(Any, rank(trials, directions[0]))
     if len(metrics) > 1:  # a front has no order
-        ranked = [
-            replace(only, again=None) for each in trials for only in rank([each], "maximize")
-        ]
+        ranked = [replace(only, again=None) for each in trials for only in rank([each], "maximize")]
     return StudyResult(head, metrics, ranked, {}, cast(Any, default), StudyTrust())
 
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from hpsearch.search.ranking.no_effect import TrialReports, NoEffect, no_effect
+from hpsearch.search.ranking.no_effect import NoEffect, TrialReports, no_effect
 
 LOSSES = {1.0: 0.69314718, 2.0: 0.51823719, 3.0: 0.42718281}
 

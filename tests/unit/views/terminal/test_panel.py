@@ -34,10 +34,14 @@ def drawn(
     return [line.rstrip() for line in output.getvalue().splitlines()]
 
 
-def running(trial: int, gpu: float | None = None, last_decision: str | None = None) -> RunningAttempt:
+def running(
+    trial: int, gpu: float | None = None, last_decision: str | None = None
+) -> RunningAttempt:
     began, resource, value, speed = 935.0, 3.0, 0.71, 0.05
     worker = f"w{trial}"
-    return RunningAttempt(trial, 1, worker, None, None, began, resource, value, speed, gpu, last_decision)
+    return RunningAttempt(
+        trial, 1, worker, None, None, began, resource, value, speed, gpu, last_decision
+    )
 
 
 def test_each_limit_and_each_running_trial_has_a_bar():
