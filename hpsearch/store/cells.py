@@ -116,8 +116,8 @@ class Cell(TypeDecorator[Any]):
         return values
 
     def read(self, cell: Any) -> Any:
-        """The value of a cell that is not NULL, as the database's driver gives it. Raises Damaged
-        if it is not of the column's type."""
+        """The value of a cell that is not NULL. Raises Damaged if it is not of the column's
+        type."""
         try:
             if self.of == Distributions and isinstance(cell, str):
                 return _distributions_of(cell)

@@ -136,8 +136,7 @@ def study_values(record: StudyRecord) -> dict[str, Any]:
 
 
 def read(connection: sa.Connection, history: History, since_revision: int) -> int:
-    """Replace in a history its study and every trial that was touched after a revision. Returns the
-    revision read."""
+    """Replace in a history what was touched after a revision. Returns the revision read."""
     study_id = history.study.id
     statement = sa.select(STUDY.revision, *columns_of(StudyRecord))
     found = connection.execute(statement.where(STUDY.id == study_id)).one_or_none()
@@ -152,8 +151,7 @@ def read(connection: sa.Connection, history: History, since_revision: int) -> in
 
 
 def trials_since(connection: sa.Connection, study_id: int, revision: int) -> dict[int, Trial]:
-    """The trials of a study that were touched after a revision, by number, with attempts and
-    reports."""
+    """The trials that were touched after a revision, by number, with attempts and reports."""
     return _read_trials(connection, (TRIAL.study_id == study_id) & (TRIAL.revision > revision))
 
 

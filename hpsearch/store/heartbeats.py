@@ -73,7 +73,7 @@ def moment(connection: Connection, study_id: int) -> tuple[float, float | None]:
 
 
 def begin(connection: Connection, study_id: int, key: Key, owner: str, ttl_s: float) -> None:
-    """Note that an attempt begins in the process `owner`, which counts as dead after `ttl_s` of
+    """Note that an attempt begins in the process `owner`, which is dead after `ttl_s` of
     silence."""
     which = dict(zip(("trial", "attempt"), key, strict=True), study_id=study_id, owner=owner)
     begun = insert(heartbeats).values(**which, renewed=Now(), expires=_until(ttl_s))
@@ -93,8 +93,7 @@ def end(connection: Connection, study_id: int, keys: Collection[Key]) -> None:
 
 
 def seen(connection: Connection, study_id: int, at: float, *, forgets_stop: bool) -> None:
-    """Note the time at which the study was worked on, and forget a stop that was requested
-    before."""
+    """Note when the study was worked on, and forget a stop that was requested before."""
     values: dict[str, Any] = {"alive_at": at}
     if forgets_stop:
         values["stop_requested"] = False

@@ -46,8 +46,7 @@ metadata = sa.MetaData(
 
 
 def columns_of(table: str, record: type, *, key: Collection[str] = ()) -> list[sa.Column[Any]]:
-    """The columns of a record's fields, in their order; those in `key` are part of the primary
-    key."""
+    """The columns of a record's fields, in their order; those in `key` are the primary key's."""
     named = {"BaseDistribution": StoredDistribution}
     types = get_type_hints(record, localns=named, include_extras=True)
     return [

@@ -121,8 +121,7 @@ class Store:
         return self._database.transaction("write")
 
     def create_study(self, record: StudyRecord, whole: Changes | None = None) -> StudyRecord:
-        """Add a study, with the changes that `History.drain` gave; sets the id of `record`. Raises
-        StudyExists if the name is taken."""
+        """Add a study, with changes of a `History`, and set its id. Raises StudyExists."""
         statement = insert(studies).returning(STUDY.id)
         try:
             with self.writing() as connection:
@@ -213,8 +212,7 @@ class Store:
             return leases.enter(connection, lease, ttl_s, alive_at, writes=False)
 
     def release(self, lease: Lease) -> None:
-        """Give a lease back, so that the next driver need not wait. Does nothing if it was lost
-        already."""
+        """Give a lease back, so that the next driver need not wait, unless it was lost already."""
         with self.writing() as connection:
             leases.release(connection, lease)
 

@@ -225,8 +225,7 @@ def with_known_steps(method: Method, first: int, last: int) -> Method:
 
 
 def pruner(method: Method) -> Any:
-    """The Optuna pruner that a study file names; not `promotion`, which needs the rungs. One of a
-    plugin may raise anything."""
+    """The Optuna pruner that a study file names, without `promotion`; a plugin's may raise."""
     import optuna.pruners
 
     arguments = dict(method.arguments)

@@ -152,8 +152,8 @@ class StudyBudget(Model):
             yield "cost", "needs a price; add cost_per_gpu_hour"
 
     def price_of(self, device: str | None) -> float | None:
-        """Money for an hour of one GPU of a type, by the longest name that is part of the device's;
-        None where no name is."""
+        """Money for an hour of a GPU, by the longest name that is part of the device's, if any
+        is."""
         prices, wanted = self.cost_per_gpu_hour, (device or "").casefold()
         if not isinstance(prices, dict):
             return prices
@@ -167,8 +167,7 @@ class StudyBudget(Model):
         return math.fsum(known) if known else None
 
     def most_price_of(self, device: str | None) -> float | None:
-        """The same for a limit, which must hold: a device without a price counts as the dearest
-        one. None if no price is stated."""
+        """The same for a limit, which must hold: without a price, a device is the dearest one."""
         price, prices = self.price_of(device), self.cost_per_gpu_hour
         return max(prices.values()) if price is None and isinstance(prices, dict) else price
 

@@ -104,8 +104,7 @@ def distribution_in(text: str) -> BaseDistribution:
 
 
 def is_open(task: Mapping[str, Any]) -> bool:
-    """True if trials of a task, the `task` part of a study file, may ask for parameters that the
-    space does not name."""
+    """True if trials may ask for parameters that the space does not name, by their library."""
     library = offers_of(LibraryPlugin).get(task.get("library", ""))
     return library is not None and library.asks
 
@@ -199,8 +198,7 @@ def is_active(parameter: Parameter, params: Mapping[str, Any]) -> bool:
 
 
 def broken(requires: Sequence[Expression], params: Mapping[str, Any]) -> Expression | None:
-    """The first requirement that a configuration, perhaps incomplete, breaks; None if it keeps
-    all."""
+    """The first requirement that a configuration, perhaps incomplete, breaks, if any."""
     for requirement in requires:
         if params.keys() >= set(requirement.names) and not requirement.holds(params):
             return requirement
@@ -216,8 +214,7 @@ def most_draws(space: Space, requires: Sequence[Expression]) -> int:
 def draws(
     space: Space, requires: Sequence[Expression], seed: int, given: Mapping[str, Any] | None = None
 ) -> Iterator[dict[str, Any]]:
-    """Random configurations with these given values: of `most_draws`, those that keep all
-    requirements."""
+    """Random configurations with given values: of `most_draws`, those that keep requirements."""
     import numpy as np  # here: few study files need it, and it takes long to import
 
     rng = np.random.default_rng(seed)

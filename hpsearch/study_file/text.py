@@ -66,8 +66,7 @@ def configurations(texts: Iterable[str], spec: StudySpec) -> list[dict[str, Any]
 
 
 def parameters_of(text: str, before: str = "") -> dict[str, Any]:
-    """The parameters of one text. Raises UserError if it cannot be read; `before` is the option
-    before it on the command line."""
+    """The parameters of one text, behind the option `before`. Raises UserError."""
     params: dict[str, Any] = {}
     for part in _parts_of(text):
         name, equals, value = (piece.strip() for piece in part.partition("="))
@@ -98,8 +97,7 @@ def _parts_of(text: str) -> list[str]:
 
 
 def value_of(text: str) -> Any:
-    """The text as a number, true, false, null, a list or a mapping if it is one; else the text
-    without its quotes."""
+    """A text as a number, true, false, null, a list or a mapping, else without its quotes."""
     word = text.lower()
     if word in _WORDS:
         return _WORDS[word]

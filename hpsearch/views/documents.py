@@ -35,8 +35,7 @@ def study_document(summary: StudySummary) -> dict[str, Any]:
 
 
 def status_document(status: StudyStatus, trust: StudyTrust, disk: int | None) -> dict[str, Any]:
-    """The status of a study, with the trust in its rungs, and the bytes that its checkpoints take
-    on the disk if that is known."""
+    """The status of a study, with the trust in its rungs, and the bytes on the disk if known."""
     head, now = status.summary.head, time.time()
     low, high = status.seconds_left_between(now)
     return {

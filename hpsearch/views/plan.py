@@ -199,8 +199,7 @@ def _full_training(
 
 
 def pace_of(spec: StudySpec, measured: Mapping[str, float], key: str = "pace") -> float | None:
-    """Seconds that one worker trains for one unit of the budget, or by `key` the least or the most
-    of them; None if it is not known."""
+    """Seconds that one worker trains for a unit of the budget, or by `key` the least or most."""
     unit = spec.budget.per_trial.unit
     if unit is Unit.SECONDS:
         return 1.0

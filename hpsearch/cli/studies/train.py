@@ -150,8 +150,7 @@ def _plan(
 
 
 def _chosen(connection: Connection, study: StudyHead, number: int | None) -> TrialDetail:
-    """The trial of that number, or the best. Raises UserError if there is no such trial, or it
-    failed."""
+    """The trial of that number, or the best. Raises UserError if there is none, or it failed."""
     if number is None:
         ranked = best_trials(connection, study, 1)
         if not ranked:

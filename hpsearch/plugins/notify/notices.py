@@ -200,8 +200,8 @@ class Recipient:
 
 
 def recipient_of(text: str) -> Recipient:
-    """The recipient that ``--notify`` names: a URL, or a command, split as in a shell. Raises
-    UserError if it is neither."""
+    """The recipient that ``--notify`` names: a URL, or a command as in a shell. Raises
+    UserError."""
     url = text.strip()
     scheme, separator, _ = url.partition("://")
     if separator and scheme.isalnum():

@@ -237,8 +237,7 @@ def _function(objective: Callable[[ObjectiveTrial], Any], search: ScriptSearch |
 
 
 def problems_with(task: Mapping[str, Any], base: Path, directions: Sequence[str]) -> list[Problem]:
-    """The problem of a study file whose objectives have other directions than those of the script,
-    where the script shows them."""
+    """The problem of a study file with other directions than its script, where that shows them."""
     stated = _directions(task, base)
     if stated is None or not directions or stated == tuple(directions):
         return []
@@ -271,8 +270,7 @@ def _mistake(what: str) -> TaskError:
 
 
 def _recording() -> Recorder | None:
-    """The recorder of the script that runs, or of the module that is imported; None for code that
-    uses Optuna for itself."""
+    """The recorder of the script that runs, or the module that is imported, if there is one."""
     name = script.imported_now()
     if _recorder is not None or name is None:
         return _recorder

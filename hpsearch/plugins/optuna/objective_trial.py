@@ -152,8 +152,7 @@ class StorageOfTrial(BaseStorage):
 
 
 def _numbered(trial: FrozenTrial) -> FrozenTrial:
-    """A copy of a trial, whose id is its number. Where the study is in this process, it has the
-    trial itself."""
+    """A copy of a trial, whose id is its number: the study may have the trial itself."""
     has_ended = trial.state.is_finished()
     return FrozenTrial(
         number=trial.number,
@@ -250,8 +249,8 @@ class ObjectiveTrial(Trial):
         return fitting
 
     def _asked(self, name: str, distribution: BaseDistribution, content: str) -> Any:
-        """The value of a parameter; `content` is its distribution in JSON, whose choices may be
-        lists and mappings."""
+        """The value of a parameter, by its distribution in JSON (`content`), with nested
+        choices."""
         name = _name(name)
         drawn_from = self._own.distributions
         if name in drawn_from:
@@ -312,8 +311,7 @@ class ObjectiveTrial(Trial):
         super().set_user_attr(key, kept)
 
     def set_constraint(self, key: str, value: float) -> None:
-        """Say how far the trial exceeds a limit; 0 or less if it keeps it. Raises TypeError or
-        ValueError if it is not a number."""
+        """Say how far the trial exceeds a limit; at most 0 if it keeps it. Raises as Optuna."""
         super().set_constraint(_name(key), value)
 
     def constrain(self, measure: Callable[[FrozenTrial], Sequence[float]]) -> None:
@@ -373,8 +371,7 @@ def _as_json(name: str, choice: Any) -> Any:
 
 
 def _fitting(name: str, value: Any, distribution: BaseDistribution) -> Any:
-    """A number of the study, whose range counts, of the right kind. Raises ValueError if it is of
-    another one."""
+    """A number of the study, of the right kind, else a ValueError; its own range counts."""
     if not isinstance(value, int | float) or isinstance(value, bool):
         raise _refusal(name, value, "a number")
     if not isinstance(distribution, IntDistribution):

@@ -303,8 +303,8 @@ class _Script:
         return self._method(sampler)
 
     def _method(self, method: Any) -> Any:
-        """A sampler or pruner as a study file has it; None for Optuna's default, and with a remark
-        where it cannot be carried over."""
+        """A sampler or pruner as a study file has it; None for Optuna's default, or with a
+        remark."""
         method_class: type = type(method)
         known = methods.PRUNERS if isinstance(method, BasePruner) else methods.SAMPLERS
         kinds = {long: short for short, long in known.items()}

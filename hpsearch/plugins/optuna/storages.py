@@ -64,8 +64,7 @@ def past_runs(source: str, mapped: Mapped, problems: Problems) -> PastRuns:
 def copy_study(
     record: StudyRecord, trials: Iterable[Trial], to: str, *, replace: bool
 ) -> tuple[int, str]:
-    """As `write`, also into the usual place, which is named `optuna`; the number of trials, and the
-    place."""
+    """As `write`, also into the usual place (`optuna`); the number of trials, and the place."""
     to = USUAL if to == "optuna" else to
     return write(record, trials, to, replace=replace), display(parse_url(to))
 
@@ -135,8 +134,7 @@ def _chosen(params: dict[str, Any], mapped: Mapped) -> dict[str, Any]:
 
 
 def opened_study(source: str, name: str | None) -> tuple[optuna.study.Study, str]:
-    """A study in the database of a URL, and the URL for people. Raises UserError if there is no
-    such storage or study."""
+    """A study in a database, and the URL for people. Raises UserError if there is none."""
     storage, shown = _storage(source)
     names = optuna.get_all_study_names(storage)
     if not names:

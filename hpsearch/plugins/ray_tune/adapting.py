@@ -57,8 +57,7 @@ def with_parameters(trainable: Any, **parameters: Any) -> WrappedTrainable:
 
 
 def with_resources(trainable: Any, resources: Any) -> WrappedTrainable:
-    """A trainable that says what each trial takes: ``{"cpu": 2, "gpu": 0.5}``. Raises UserError if
-    it asks for something else."""
+    """A trainable with what each trial takes: ``{"cpu": 2, "gpu": 0.5}``. Raises UserError."""
     before = unwrapped(trainable)
     return WrappedTrainable(before.inner, before.parameters, _plain_resources(resources))
 
@@ -85,8 +84,7 @@ class TrainableNotes:
 
 
 def adapt(found: Any, task: Mapping[str, Any]) -> Function:
-    """The training function of a trainable. Raises TaskError if it is not a trainable that can be
-    trained here."""
+    """The training function of a trainable. Raises TaskError if it cannot be trained here."""
     name = task["kind"]
     if isinstance(found, Path):
         what = "a script that searches by Ray Tune is started by hand, and searches by hpsearch"

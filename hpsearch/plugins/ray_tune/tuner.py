@@ -140,8 +140,7 @@ class ResultGrid:
         return metric or self._objective["metric"], mode or self._objective["direction"][:3]
 
     def get_dataframe(self) -> pd.DataFrame:
-        """A row for each trial: the metrics of its last report, `trial_id`, and its config as
-        ``config/NAME``."""
+        """A row for each trial: its last metrics, `trial_id`, and its config as ``config/NAME``."""
         rows = []
         for result in self:
             metrics = {name: value for name, value in result.metrics.items() if name != "config"}

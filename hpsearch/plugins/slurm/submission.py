@@ -136,8 +136,7 @@ def _defaults_of(prelude: Path) -> list[str]:
 
 
 def sbatch(arguments: Sequence[str]) -> str:
-    """Submit a job, and return its id. Raises UserError with sbatch's own message if it does not
-    accept the job."""
+    """Submit a job, and return its id. Raises UserError with sbatch's own message."""
     try:
         printed = call("sbatch", *arguments)
     except Refused as error:

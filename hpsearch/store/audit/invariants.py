@@ -175,8 +175,7 @@ RULES: tuple[Rule, ...] = (
 
 
 def violations(connection: Connection, study_id: int | None = None) -> list[Violation]:
-    """Everything that is wrong with one study, or with all of them. Of a study with cells that
-    cannot be read, the first of them."""
+    """Everything that is wrong with one study, or all; of cells that cannot be read the first."""
     found: list[Violation] = []
     heads = select(STUDY.id, STUDY.name, STUDY.spec).order_by(STUDY.id)
     if study_id is not None:

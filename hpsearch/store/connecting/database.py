@@ -98,8 +98,7 @@ class Database:
         return f"{begin}; {lock}; {idle}"  # one way to the server
 
     def close(self) -> None:
-        """Let go of the connections; the next use opens a new one. Waits for a writer in another
-        thread."""
+        """Let go of the connections; the next use opens a new one. Waits for a writer."""
         with self._writing:
             self._engine.dispose()
 

@@ -203,8 +203,7 @@ class HistoryStorage(BaseStorage):
 
 
 def as_stored(value: Any) -> Any:
-    """A copy of an attribute's value as the database returns it: tuples as lists, say. Raises
-    TypeError if JSON does not have it."""
+    """A copy of a value as the database returns it. Raises TypeError if JSON does not have it."""
     return codec.decode(codec.encode(value))
 
 

@@ -76,8 +76,7 @@ def code_of(session: Environment) -> tuple[str | None, str | None]:
 
 
 def session_at(connection: Connection, study: StudyHead, time: float) -> Environment | None:
-    """The environment of a driver's latest session before a time, else of the first one; None if no
-    session is recorded."""
+    """The environment of the latest session before a time, else of the first; None without one."""
     return _before(environments_of(connection, study), time)
 
 

@@ -134,8 +134,7 @@ class _Compiler(Visitor):
         return operand
 
     def _sides(self, of: Term, value: Term) -> tuple[Sql, Bound, Bound]:
-        """The operand, of the value's kind, and the least and the most that count as equal to the
-        value: the same, but for numbers."""
+        """The operand, of the value's kind, and the least and most that count as equal to it."""
         operand, given = self._named(of), value.value
         if isinstance(given, bool):
             if operand.truth is not None:

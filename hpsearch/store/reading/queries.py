@@ -269,8 +269,7 @@ def compiled_for(connection: Connection, study: StudyHead, text: str, option: Op
 def seen_at(
     connection: Connection, study: StudyHead, ranked: Sequence[Ranked[TrialRow]]
 ) -> dict[int, float]:
-    """The resource at which trials first showed their value, by their numbers, as
-    `Trial.seen_at`."""
+    """The resource at which trials first showed their value, by number, as `Trial.seen_at`."""
     numbers = [each.trial.number for each in ranked if each.trial.values is None]
     shows_value = and_(
         REPORT.study_id == TRIAL.study_id,

@@ -188,8 +188,7 @@ def study_summary(
 def study_status(
     connection: Connection, study: StudyHead, ranked: Sequence[Ranked[TrialRow]] | None = None
 ) -> StudyStatus:
-    """The status of a study. `ranked` are its best trials, best first, where they were read
-    already."""
+    """The status of a study; `ranked` are its best trials where they were read already."""
     summary = study_summary(connection, study, ranked)
     hours = study.active_seconds / 3600
     attrs = connection.scalar(select(STUDY.system_attrs).where(STUDY.id == study.id)) or {}
@@ -309,8 +308,7 @@ def _sum(values: Iterable[Any]) -> Any:
 
 
 def _counted(connection: Connection, study_id: int | None = None) -> defaultdict[int, list[Any]]:
-    """The trials of one study, or of all, by state and role, with the sums of what they took, by
-    the study's id."""
+    """The trials of one study, or all, by state and role, with sums of what they took."""
     keys = (TRIAL.study_id, TRIAL.state, TRIAL.role)
     taken = (TRIAL.gpu_seconds, TRIAL.cost, TRIAL.checkpoint_bytes)
     sums = [func.sum(each).label(each.name) for each in taken]

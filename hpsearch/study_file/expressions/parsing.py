@@ -89,8 +89,7 @@ def parsed(text: str, most_nested: int = MOST_NESTED) -> Term:
 
 
 def keys_of(text: str) -> Iterator[tuple[Term, bool]]:
-    """The names of a text such as ``value desc, lr``, and whether the largest come first. Raises
-    ExpressionError if it cannot be read."""
+    """The names of a text such as ``value desc, lr``, and if the largest come first."""
     at = -1
     while at < len(text):
         found = _KEY.match(text, at + 1)

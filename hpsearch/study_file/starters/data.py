@@ -85,8 +85,7 @@ def _holds_texts(column: pd.Series) -> bool:
 
 
 def _learnable(table: pd.DataFrame) -> list[str]:
-    """The columns that may be learnt, or learnt from: not those with one value, and not those that
-    number or name the rows."""
+    """The columns that may be learnt, or learnt from: those that do not only name the rows."""
     return [column for column in table.columns if not _teaches_nothing(table, column)]
 
 

@@ -44,8 +44,7 @@ class StudyDraft:
         self.space[name] = dict(parameter)
 
     def text(self) -> str:
-        """The study file, with the remarks as comments. Raises UserError if it has nothing to
-        search."""
+        """The study file, with remarks as comments. Raises UserError if nothing is searched."""
         draws_itself = self.sections["task"].get("library") == "optuna"
         if not self.space and not draws_itself:
             what = f"there is nothing that a study could search in {self.source}"

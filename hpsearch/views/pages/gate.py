@@ -126,8 +126,7 @@ def _response(status: HTTPStatus, text: str, headers: dict[str, str] | None = No
 
 
 def _let_in(request: Request, token: bytes) -> Response:
-    """Leave the cookie in the browser, and send it to the same page without the token in its
-    address."""
+    """Leave the cookie in the browser, and send it to the same page without the token."""
     # One slash in front: with two, the path would name another host.
     page = "/" + quote(request.scope["path"].lstrip("/"))
     fields = request.query_params.multi_items()
@@ -162,8 +161,7 @@ def _cookie(request: Request, token: bytes) -> tuple[str, str]:
 
 
 def _is_loopback(host: str) -> bool:
-    """True if a Host header names this machine's loopback: 127.0.0.0/8, ::1 or localhost, with any
-    port."""
+    """True if a Host header names the loopback: 127.0.0.0/8, ::1 or localhost, at any port."""
     match = _HOST.fullmatch(host)
     if match is None:
         return False

@@ -168,8 +168,7 @@ class Pages:
     def trial_page(
         self, study_number: int, number: int, *, wrong: str | None = None, form: Form = EMPTY
     ) -> Response:
-        """The page of a trial, also after one of its forms was sent, with the reason why that made
-        no request."""
+        """The page of a trial, also after one of its forms was sent, with what was wrong."""
         revision = self._store.revision(study_number)
         with self._store.reading() as connection:
             study = study_of_id(connection, study_number)

@@ -74,8 +74,7 @@ def _mark_again(made: go.Figure, again: Again) -> None:
 
 
 def front(data: ReportData) -> Chart | None:
-    """All trials by the first two objectives, the front marked; None with one objective, and
-    without trials that have both values."""
+    """All trials by the first two objectives; None with one, and where no trial has both."""
     if len(data.history.goals) < 2:
         return None
     across, up = data.history.goals[:2]
