@@ -15,8 +15,7 @@ from hpsearch.store.store import Store
 
 @contextmanager
 def reading(storage: str) -> Iterator[Connection]:
-    """A connection to the database at a URL; all reads within it see the same state. Raises as
-    `Store.open`."""
+    """A connection to the database at a URL, of one moment. Raises as `Store.open`."""
     with closing(Store.open(storage, create=False)) as store, store.reading() as connection:
         yield connection
 

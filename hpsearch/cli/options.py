@@ -266,8 +266,7 @@ class Best:
 
 
 def worker_count(workers: str | None) -> int | str | None:
-    """The value of --workers as a number, ``auto``, or None if it was not given. Raises UserError
-    if it is neither a number in range nor ``auto``."""
+    """The value of --workers: a number, ``auto``, or None. Raises UserError for another."""
     if workers is None or workers == "auto":
         return workers
     if workers.isdecimal() and len(workers) < 10 and 0 < int(workers) <= MOST_WORKERS:

@@ -114,8 +114,7 @@ def command(words: str) -> str:
 
 
 def note(text: str) -> None:
-    """Print a message, which is not a result, to stderr: its commands as `suggested`, and control
-    characters escaped."""
+    """Print a message to stderr: its commands as `suggested`, and control characters escaped."""
     print(escaped(suggested(text)), file=sys.stderr)  # noqa: T201  # this is the command line
 
 
@@ -210,8 +209,7 @@ def _emit_csv(rows: Iterable[Mapping[str, Any]]) -> None:
 
 
 def _flat(row: Mapping[str, Any]) -> dict[str, Any]:
-    """The values of a row with their names, mappings taken apart, but not those inside of others,
-    which are choices of parameters."""
+    """The values of a row with their names, mappings taken apart, but not those inside others."""
     flat: dict[str, Any] = {}
     for name, value in row.items():
         inner = value if isinstance(value, Mapping) else {}
@@ -238,8 +236,7 @@ def refuse_taken(to: Path, *, force: bool) -> None:
 
 @contextmanager
 def whole_file(to: Path) -> Iterator[Path]:
-    """A place beside a file to write to; it becomes the file when the block ends well. Raises
-    UserError if it cannot be written."""
+    """A place to write to, which becomes the file when the block ends well. Raises UserError."""
     try:
         with whole_folders.whole_file(to) as unfinished:
             yield unfinished

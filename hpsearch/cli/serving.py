@@ -70,8 +70,7 @@ def serve_dashboard(
 
 
 def _token(*, is_needed: bool) -> str | None:
-    """The token of the environment, or else a new one if one is needed. Raises UserError if the
-    token of the environment is too short."""
+    """The token of the environment, which must be long, or else a new one if one is needed."""
     given = os.environ.get(TOKEN_VARIABLE)
     if given is None:
         return secrets.token_urlsafe(32) if is_needed else None
@@ -95,8 +94,7 @@ def _shown(host: str, address: str) -> str:
 
 
 def _listening(host: str, port: int) -> socket.socket:
-    """A socket that listens. Raises UserError if the port is in use, or the address is not this
-    machine's."""
+    """A socket that listens. Raises UserError if the port or the address cannot be had."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
         if not host:  # which would stand for all addresses

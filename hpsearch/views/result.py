@@ -82,8 +82,8 @@ class StudyResult:
 
     @property
     def gain(self) -> float | None:
-        """The distance by which the best trial beats the default settings, both trained again;
-        below 0 if it is worse, None if it is not known."""
+        """How much better the best trial is than the defaults, both trained again; None if
+        unknown."""
         best, default = self.best, self.default
         if best is None or default is None or best.trial.violation > 0:
             return None

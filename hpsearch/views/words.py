@@ -185,8 +185,7 @@ def worth(ranked: Ranked[TrialRow]) -> str:
 
 
 def gain(result: StudyResult) -> str | None:
-    """``0.1 better than the default settings' 0.8 (trial 0)``; None if there is nothing to compare
-    with."""
+    """``0.1 better than the default settings' 0.8 (trial 0)``; None without a comparison."""
     best, default, gained = result.best, result.default, result.gain
     if best is None or default is None or gained is None:
         return None
@@ -197,8 +196,7 @@ def gain(result: StudyResult) -> str | None:
 
 
 def rivals(result: StudyResult) -> str | None:
-    """The trials that are too close to the best one to call, and those trained too little to tell;
-    None where there are none."""
+    """The trials too close to the best one to call, or trained too little to tell, if any."""
     kinds = {"too close to call": result.tied, "trained too little to tell": result.unknown}
     parts = [f"{why}: {_trials(numbers)}" for why, numbers in kinds.items() if numbers]
     return "; ".join(parts) or None
@@ -259,8 +257,7 @@ def own_ends(of: OwnEnds | None) -> str | None:
 
 
 def code(result: StudyResult) -> str | None:
-    """A warning that trials ran different code or data, with that of the best one; None if they did
-    not."""
+    """A warning that trials ran different code or data, with that of the best one, if they did."""
     sessions, own = result.origins.sessions, result.origins.best
     if len(sessions) < 2 or own is None or not result.ranked:
         return None

@@ -127,8 +127,7 @@ MARKDOWN = (".md", ".markdown")
 
 
 def report_study(name: str | None, out: Path | None, storage: str, *, force: bool) -> None:
-    """Write the report of a study to a file, HTML or Markdown by its name, or to stdout. Raises
-    UserError if the file cannot be written."""
+    """Write the report of a study to a file, HTML or Markdown by its name, or to stdout."""
     if out is not None:
         if out.suffix.lower() not in (*HTML, *MARKDOWN):
             example = f"for example: -o {out.stem or 'report'}.html"

@@ -152,8 +152,7 @@ EXAMPLES = "for example: hpsearch show NAME 7, or hpsearch show NAME 7 12"
 
 
 def name_and_numbers(words: Sequence[str]) -> tuple[str | None, list[int]]:
-    """The study's name, None if it is not given, and the numbers of one trial or more. Raises
-    UserError if the words of a command line are not that."""
+    """The study's name, if it is given, and the numbers of trials. Raises UserError."""
     first, *rest = words
     name = None if _is_number(first) else first
     numbers = words if name is None else rest
@@ -168,8 +167,7 @@ def _is_number(word: str) -> bool:
 
 
 def print_trial(name: str | None, number: int, format: TreeFormat, storage: str) -> None:
-    """Print a trial's parameters, reports, attempts and decisions. Raises UserError if there is no
-    such trial."""
+    """Print a trial's parameters, reports, attempts and decisions. Raises UserError."""
     with reading(storage) as connection:
         study = chosen_study(connection, name)
         (detail,) = details_again(connection, study, [number])
@@ -185,8 +183,7 @@ def print_trial(name: str | None, number: int, format: TreeFormat, storage: str)
 def print_comparison(
     name: str | None, numbers: Sequence[int], format: TreeFormat, storage: str
 ) -> None:
-    """Print what trials have in common and what differs. Raises UserError if there is no such
-    trial, or they are one or too many."""
+    """Print what differs between trials. Raises UserError if they are one or too many."""
     if len(set(numbers)) < 2:
         raise UserError(f"trial {numbers[0]} is compared with itself", EXAMPLES)
     if len(numbers) > MOST_COMPARED:

@@ -80,8 +80,8 @@ class _Printed:
         return any(log.begin is not None for log in self._logs.values())
 
     def print_new(self, attempts: list[Mapping[str, Any]], *, to_the_end: bool) -> None:
-        """Print what is new in the logs of these attempts (rows); with `to_the_end`, also a last
-        line without an end."""
+        """Print what is new in the logs of these attempts, with `to_the_end` unfinished lines
+        too."""
         for row in attempts:
             number = int(row["number"])
             if self._attempt not in (None, number) or number in self._over:
@@ -133,8 +133,7 @@ def _end_of(row: Mapping[str, Any]) -> str:
 
 
 def _content(log: str) -> str | None:
-    """The text of a log, at a path or a URL; None if there is none. Raises UserError if it cannot
-    be read."""
+    """The text of a log, at a path or a URL; None without one. Raises UserError."""
     folder, name = folders.split(log)
     try:
         if folders.is_url(log):

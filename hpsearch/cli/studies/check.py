@@ -46,8 +46,7 @@ from trials.tasks.function import function_task
 
 
 def check_study(study: Path, storage: str, address: str | None) -> None:
-    """Check a study file, its data, the database at a URL and the cluster at an address, if one is
-    given; train up to a first report; print the plan, and how long the study will take."""
+    """Check a study file, its data, the database and the cluster; print the plan and its time."""
     remarks: list[str] = []
     spec = load(study, inspect=partial(_inspect, remarks))
     refuse_missing(spec.track)
@@ -95,8 +94,7 @@ def check_study(study: Path, storage: str, address: str | None) -> None:
 
 
 def _finds_gpu(spec: StudySpec, address: str | None) -> bool:
-    """True if torch can use a GPU of this machine. Raises UserError if a study that would run on
-    its GPUs needs torch for that, and it cannot."""
+    """True if torch can use a GPU. Raises UserError if a study needs one that it cannot use."""
     if gpu.can_be_used():
         return True
     if address is None and gpu.installed():

@@ -220,8 +220,7 @@ def _origin(data: ReportData) -> PageSection | None:
 
 
 def _result(data: ReportData, names: Sequence[str]) -> PageResult:
-    """The sentence that opens the page, the best configuration, and how to train it; of the
-    parameters the most important come first."""
+    """The sentence that opens the page, the best configuration, and how to train it."""
     result, ranked = data.result, data.ranked
     headline = words.opening(result, data.status.summary, foreign_name)
     warnings: list[Pieces] = []
@@ -251,8 +250,7 @@ def _result(data: ReportData, names: Sequence[str]) -> PageResult:
 
 
 def _details(data: ReportData, names: Sequence[str]) -> PageSection | None:
-    """How sure the result is, what it cost, and the best trials side by side; None before the
-    first trial."""
+    """How sure the result is, what it cost, and the best trials; None before the first one."""
     result = data.result
     if not data.status.summary.trials:
         return None

@@ -112,8 +112,7 @@ ZERO_WIDTH_SPACE = "\u200b"
 
 
 def as_html(page: ReportPage) -> str:
-    """The page as HTML, with everything that it needs inside. Raises UserError if Plotly is not
-    installed."""
+    """The page as HTML, with all that it needs inside. Raises UserError without Plotly."""
     plotly()
     from plotly.offline import get_plotlyjs
 

@@ -40,8 +40,7 @@ def heading(text: str) -> Text:
 def table(
     heads: Iterable[Head], rows: Iterable[Cells], width: Width, title: str | None = None
 ) -> Table:
-    """A table under a title: with a rule under its head on a terminal, with plain columns where
-    `width` is None."""
+    """A table under a title: with rules on a terminal, with plain columns where `width` is None."""
     made = Sheet(
         box=None if width is None else box.SIMPLE_HEAD,
         pad_edge=False,
