@@ -166,7 +166,7 @@ def is_of_plugin(method: Method) -> bool:
     return method.kind not in {CURVE_GP, PROMOTION, *SAMPLERS, *PRUNERS}
 
 
-def refuse_missing(sampler: Method, pruner: Method) -> None:
+def refuse_unusable(sampler: Method, pruner: Method) -> None:
     """Raise UserError if the sampler or pruner of a recorded study cannot be used any more: no
     plugin that is installed offers it, or it refuses its arguments."""
     offered = {*PRUNERS, *offers_of(SamplerPlugin), *offers_of(PrunerPlugin)}

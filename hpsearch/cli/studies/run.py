@@ -37,7 +37,7 @@ from hpsearch.store.connecting.url import parse_url, refuse_in_memory
 from hpsearch.store.reading.queries import find_study
 from hpsearch.store.store import Store
 from hpsearch.store.study_texts import content_of
-from hpsearch.study_file.methods import refuse_missing as refuse_missing_methods
+from hpsearch.study_file.methods import refuse_unusable
 from hpsearch.study_file.models import Resources, StudySpec
 from hpsearch.study_file.reading import advice, load, origin_of
 from hpsearch.study_file.text import configurations, with_budget
@@ -145,7 +145,7 @@ def resume_study(
             study.base = str(base.absolute())
         spec = spec_of(study)
         refuse_asked(spec)
-        refuse_missing_methods(spec.search.sampler, spec.search.pruner)
+        refuse_unusable(spec.search.sampler, spec.search.pruner)
         known_good = configurations(options.enqueue or (), spec)
         _refuse_too_few(spec, history, is_raised="trials" in budget, enqueues=bool(known_good))
         home = folder_of(spec, study, options.checkpoints)

@@ -47,10 +47,10 @@ def plugin_of(name: str) -> LauncherPlugin:
 def failing(error: Exception) -> dict[str, Any]:
     """A launcher whose queue cannot be asked."""
 
-    def jobs(*_: object) -> None:
+    def fail(*_: object) -> None:
         raise error
 
-    return {"jobs": jobs}
+    return {"jobs": fail, "cancel": fail}
 
 
 def test_without_a_launcher_nothing_waits(launched, tmp_path: Path, capsys):
