@@ -37,7 +37,7 @@ from hpsearch.search.time_left import TimeLeft
 from hpsearch.study_file import space
 from hpsearch.study_file.levels import trial_budget
 from hpsearch.study_file.models import StudySpec
-from hpsearch.views.forecast import between_s, pace_of
+from hpsearch.views.plan import between_s, pace_of
 from races.curves import METRIC, Task, parameters, tasks_in
 from races.ours import study_file
 from races.race import Terms

@@ -22,7 +22,6 @@ from hpsearch.store.reading.queries import (
 )
 from hpsearch.store.store import Store
 from hpsearch.study_file.types import is_whole_number
-from hpsearch.views.documents import listed
 from hpsearch.views.result import study_result
 
 if TYPE_CHECKING:
@@ -64,7 +63,7 @@ class StudyReader:
         _refuse_unfit("top", top, least=1)
         with self._reading() as (connection, study):
             result = study_result(connection, study, top)
-        ranked = listed(result, top)
+        ranked = result.shown(top)
         fields = {"confirmed": "mean", "low": "low", "high": "high", "runs": "runs"}
         more = {}
         for name, field in fields.items():

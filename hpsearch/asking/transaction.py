@@ -56,7 +56,7 @@ class Transaction:
             return 0.0
         until = self.now
         if len(self.dead) == len(self.beats):
-            until = max(beat.heard for beat in self.beats)
+            until = max(beat.renewed for beat in self.beats)
         return max(0.0, until - self.last_seen)
 
     def end_lost_attempts(self) -> None:
@@ -70,10 +70,10 @@ class Transaction:
                 continue
             why = f"{shown(beat.owner)} has died"
             if beat.live is False:
-                silent_s = self.now - beat.heard
+                silent_s = self.now - beat.renewed
                 why = f"{shown(beat.owner)} gave no sign of life for {silent_s:.0f} s"
-            heard = max(beat.heard, running.attempt.started)
-            self.brain.on_event(ev.SlotDown(running.slot.name, why), heard)
+            last_beat = max(beat.renewed, running.attempt.started)
+            self.brain.on_event(ev.SlotDown(running.slot.name, why), last_beat)
 
     def free_slot_of(self, key: Key) -> None:
         brain = self._brain()

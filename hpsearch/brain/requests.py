@@ -112,7 +112,7 @@ def raised(spec: StudySpec, changes: Mapping[str, Any]) -> StudySpec:
     unknown = [name for name in changes if name not in LIMITS]
     if unknown or not changes:
         raise UserError(f"a budget has no limit {', '.join(unknown) or 'given'}")
-    found = parse(with_budget(spec.text, changes), base=spec.base)
+    found = parse(with_budget(spec.text, changes), base=spec.base, recorded=True)
     for name in changes:
         before, after = limit_of(spec, name), limit_of(found, name)
         if before is None:

@@ -24,8 +24,7 @@ def upgrade_database(storage: str) -> None:
 
 
 def check_database(name: str | None, storage: str) -> None:
-    """Check the tables of one study or of all, and the checkpoints that they name. Raises UserError
-    with all problems that were found."""
+    """Check the tables of one study or all, and their checkpoints. Raises UserError for all."""
     with closing(Store.open(storage, create=False)) as store:
         if store.caution is not None:
             note(store.caution)

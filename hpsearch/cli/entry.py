@@ -1,4 +1,4 @@
-"""The program `hpsearch` from its first line: signals are heard while it is imported, too."""
+"""The program `hpsearch` from its first line: signals are handled while it is imported, too."""
 
 import sys
 
@@ -10,9 +10,8 @@ from hpsearch.cli import interrupts  # noqa: E402 - not from the caller's folder
 
 
 def main() -> None:
-    """Run the command line, see `hpsearch.cli.main.main`."""
     try:
-        with interrupts.heard():
+        with interrupts.handled():
             from hpsearch.cli.main import main as run
 
             run()

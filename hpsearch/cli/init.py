@@ -21,7 +21,6 @@ FIRST_LINE = f"# yaml-language-server: $schema={SCHEMA_FILE}"
 
 
 def schema() -> str:
-    """The JSON Schema of study files as a text."""
     return json.dumps(study_file_schema(), indent=1) + "\n"
 
 
@@ -34,10 +33,9 @@ PLAIN_NAMES = re.compile(r"(train|training|data|dataset|all)?", re.IGNORECASE)
 
 
 def write_starter(path: Path, kind: str | None, data: DataOptions, wanted: StudyOptions) -> None:
-    """Write a study file, and beside it the schema that editors use to complete and check it. A
-    folder gets a study.yaml. The kind is one of `STARTERS`; without one the data decides. Raises
-    UserError if the file exists or cannot be written, or the data cannot be read or its columns
-    cannot be guessed."""
+    """Write a study file, and the schema for editors beside it; a folder gets a study.yaml. The
+    kind is one of `STARTERS`; without one the data decides. Raises UserError if the file exists or
+    cannot be written, or the data cannot be read or its columns cannot be guessed."""
     path = _file_at(path)
     refuse_taken(path, force=wanted.force)
     names = {"study": quoted(wanted.name or _name_of(data.train))}
@@ -61,7 +59,6 @@ def write_starter(path: Path, kind: str | None, data: DataOptions, wanted: Study
 def _looked_at(
     kind: str | None, train: Path, data: DataOptions, metric: str | None
 ) -> tuple[str, dict[str, str]]:
-    """The kind of the task, and what a starter names of it, by the data."""
     from hpsearch.study_file.starters import data as training_data
 
     table = training_data.read(train)
@@ -92,7 +89,6 @@ def _file_at(path: Path) -> Path:
 
 
 def _write_both(path: Path, content: str, *, force: bool) -> None:
-    """Write a study file and the schema beside it, and say what comes next."""
     refuse_taken(path, force=force)
     with whole_file(path) as unfinished, whole_file(path.parent / SCHEMA_FILE) as beside:
         unfinished.write_text(f"{FIRST_LINE}\n{content}", encoding="utf-8")
@@ -104,12 +100,9 @@ def _write_both(path: Path, content: str, *, force: bool) -> None:
 def write_from_command(
     path: Path, command: str | shell_loops.ShellGrid, wanted: StudyOptions
 ) -> None:
-    """Write a study file that searches the numbers of a command line, or those of a sweep.
-
-    The command runs for a short while, to see its options and what it prints; other arguments as of
-    `write_starter`. Raises UserError if the command has nothing to search, or as `write_starter`
-    says.
-    """
+    """Write a study file that searches the numbers of a command line, or those of a sweep. The
+    command runs for a short while, to see what it prints. Raises UserError if it has nothing to
+    search, or as `write_starter`."""
     from hpsearch.running.rehearsal import first_look
 
     path = _file_at(path)
@@ -141,10 +134,9 @@ def write_from_command(
 
 
 def write_from_program(path: Path, source: str, wanted: StudyOptions) -> None:
-    """Write the study file that another program's search becomes, and say what it lacks. The source
-    is the file of a W&B sweep, a script of Optuna's, or one of a shell with loops; a path that is a
-    folder is as for `write_starter`. Raises UserError if the source cannot be read or has nothing
-    to search, or the study file exists."""
+    """Write the study file that another program's search becomes, and say what it lacks: a W&B
+    sweep, a script of Optuna's, or one of a shell with loops. Raises UserError if it cannot be read
+    or has nothing to search, or as `write_starter`."""
     from hpsearch.running.creation.sources import translated
 
     file = Path(source)

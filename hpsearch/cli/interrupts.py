@@ -1,21 +1,17 @@
-"""Signals that tell a command to end: all are heard as Ctrl-C is."""
+"""Signals that tell a command to end: all are handled as Ctrl-C is."""
 
 import os
 import signal
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 
 from trials.running import interruption
 
-EXIT_CODE = 130
-"""The exit code of a command that was told to end."""
+EXIT_CODE = 130  # the exit code of a command that was told to end
 
 
-@contextmanager
-def heard() -> Iterator[None]:
+def handled() -> AbstractContextManager[None]:
     """Raise KeyboardInterrupt at signals that ask for an end. Only the main thread handles them."""
-    with interruption.heard(_raise):
-        yield
+    return interruption.heard(_raise)
 
 
 def end_at_once() -> None:

@@ -1,15 +1,12 @@
-"""What launchers know of studies. One that raises is told of, once, and left out."""
+"""What launchers know of studies. One that raises is told of, once, and knows nothing."""
 
 from collections.abc import Iterator
 from typing import Any
 
-from hpsearch.cli.output import note
-from hpsearch.domain.plugins.door import named, offers_of
+from hpsearch.domain.plugins.door import named, offers_of, tell_of
 from hpsearch.domain.plugins.offers import LauncherPlugin
 from hpsearch.domain.plugins.queued import QueuedJob
 from hpsearch.errors import HpsearchError
-
-_left_out: set[str] = set()
 
 
 def queued(storage: str, study: str | None = None) -> list[QueuedJob]:
@@ -30,12 +27,9 @@ def launched_by(folder: str | None, study: str, storage: str) -> str | None:
 
 def _answers(function: str, *given: Any) -> Iterator[Any]:
     for name, launcher in offers_of(LauncherPlugin).items():
-        if name in _left_out:
-            continue
         try:
             yield named(getattr(launcher, function))(*given)
         except HpsearchError:
             raise
         except Exception as error:  # noqa: BLE001 - it is somebody else's code
-            _left_out.add(name)
-            note(f"launcher {name} is left out: {type(error).__name__}: {error}")
+            tell_of("launcher", name, error)

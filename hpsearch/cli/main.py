@@ -31,13 +31,10 @@ PANELS = (search, results, maintenance, plugged)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Run a command and exit with its code.
-
-    0 is done, 1 a bug; `hpsearch.errors` names the others.
-    """
+    """Run a command and exit: with 0 if done, 1 for a bug; `hpsearch.errors` has the others."""
     # A process that ends need not look for garbage, which takes as long as reading a table.
     atexit.register(gc.freeze)
-    with streams.guarded(), interrupts.heard():
+    with streams.guarded(), interrupts.handled():
         code = _exit_code(arguments)
         if ray_thread.any_is_stuck() or _has_left_a_tracker():
             with suppress(streams.ReaderGone, UserError):

@@ -15,24 +15,14 @@ from hpsearch.store.store import Store
 
 @contextmanager
 def reading(storage: str) -> Iterator[Connection]:
-    """A connection to the database at a URL; all reads within it see the same state.
-
-    Raises:
-        StoreUnreachable: It does not answer, or is not a database of this program.
-        Unreachable: It is older or newer than this program.
-        UserError: `storage` is not a URL of a supported database.
-    """
+    """A connection to the database at a URL, of one moment. Raises as `Store.open`."""
     with closing(Store.open(storage, create=False)) as store, store.reading() as connection:
         yield connection
 
 
 def chosen_study(connection: Connection, name: str | None) -> StudyHead:
-    """The study of that name; without a name, the only one, whose name is printed to stderr.
-
-    Raises:
-        StudyNotFound: There is no such study, or no study at all.
-        UserError: No name was given and there are several.
-    """
+    """The study of that name; without a name, the only one, whose name is printed to stderr. Raises
+    StudyNotFound, or UserError if there are several."""
     study = only_study(connection) if name is None else find_study(connection, name)
     if name is None:
         note(f"study {study.name}")

@@ -8,12 +8,11 @@ from typer import Argument, Option
 
 from hpsearch.cli.output import Format, TrainOn, TreeFormat, What, suggest_for
 from hpsearch.domain.plugins.door import offers_of
-from hpsearch.domain.plugins.offers import WatchPlugin
+from hpsearch.domain.plugins.offers import SourcePlugin, TrackerPlugin, WatchPlugin
 from hpsearch.errors import UserError
 from hpsearch.store.connecting.hints import DEFAULT_STORAGE
 
-LARGEST_COUNT = 2**31 - 1
-"""The largest trial number, or number of rows, that both databases accept."""
+LARGEST_COUNT = 2**31 - 1  # the largest trial number, or number of rows, that both databases accept
 
 MOST_WORKERS = 100_000
 
@@ -136,7 +135,6 @@ class BudgetLimits:
 
     @property
     def given(self) -> dict[str, float | str]:
-        """The limits that are given, by their keys in a study file."""
         return {key: value for key, value in asdict(self).items() if value is not None}
 
 
@@ -157,7 +155,6 @@ class DataOptions:
 
     @property
     def given(self) -> bool:
-        """True if anything is given."""
         return bool(self.train or self.text or self.label or self.model)
 
 
@@ -211,6 +208,15 @@ class Proposal:
     why: Annotated[str, Option(help="The reason, for the record.")] = ""
 
 
+_COPIES = [f"{name}, or {each.what}" for name, each in offers_of(SourcePlugin).items() if each.copy]
+DESTINATIONS = ", ".join(["a .csv or .parquet file", *offers_of(TrackerPlugin), *_COPIES])
+"""What a study can be exported to, in words."""
+_TO = (
+    f"{DESTINATIONS[:1].upper()}{DESTINATIONS[1:]}. A tracker may be a mapping with its options, "
+    "as in a study file. Default: the trackers of the study file."
+)
+
+
 @dataclass(frozen=True)
 class StudyExport:
     """Options on an export. With `force` it replaces what is there already, or sends all of it
@@ -221,9 +227,7 @@ class StudyExport:
         str | None,
         Option(
             "--to",
-            help="A .csv or .parquet file; mlflow, wandb or tensorboard, or a mapping "
-            "such as {wandb: {project: demo}}; optuna, or the URL of an Optuna storage. "
-            "Default: the trackers of the study file.",
+            help=_TO,
         ),
     ] = None
     what: Annotated[What, Option("--what", help="What to write to the file, one row each.")] = (
@@ -262,8 +266,7 @@ class Best:
 
 
 def worker_count(workers: str | None) -> int | str | None:
-    """The value of --workers as a number, ``auto``, or None if it was not given. Raises UserError
-    if it is neither a number in range nor ``auto``."""
+    """The value of --workers: a number, ``auto``, or None. Raises UserError for another."""
     if workers is None or workers == "auto":
         return workers
     if workers.isdecimal() and len(workers) < 10 and 0 < int(workers) <= MOST_WORKERS:

@@ -25,8 +25,7 @@ from hpsearch.views.terminal.escapes import escaped, plain
 from trials.checkpoints.disk import whole_folders
 from trials.settings import as_scalar
 
-PLAIN_WIDTH = 100_000
-"""Columns of a table that is not for a terminal: so many that nothing wraps."""
+PLAIN_WIDTH = 100_000  # columns of a table that is not for a terminal: so many that nothing wraps
 _STEERING = {code: f"\\u{code:04x}" for code in range(0x7F, 0xA0)}
 """Characters that can control a terminal and that JSON does not escape, with their escapes."""
 
@@ -65,8 +64,7 @@ class TrainOn(enum.StrEnum):
 
 _RESUME = re.compile(r"\bhpsearch resume (?:'[^']*'|[\w.-]*\w)(?!\w)( --)?")
 
-_chosen = {"storage": DEFAULT_STORAGE}
-"""The database of the command that runs."""
+_chosen = {"storage": DEFAULT_STORAGE}  # the database of the command that runs
 
 
 def suggest_for(storage: str = DEFAULT_STORAGE) -> str:
@@ -76,7 +74,6 @@ def suggest_for(storage: str = DEFAULT_STORAGE) -> str:
 
 
 def chosen_storage() -> str:
-    """The URL of the database of the command that runs."""
     return _chosen["storage"]
 
 
@@ -117,8 +114,7 @@ def command(words: str) -> str:
 
 
 def note(text: str) -> None:
-    """Print a message, which is not a result, to stderr: its commands as `suggested`, and control
-    characters escaped."""
+    """Print a message to stderr: its commands as `suggested`, and control characters escaped."""
     print(escaped(suggested(text)), file=sys.stderr)  # noqa: T201  # this is the command line
 
 
@@ -130,7 +126,6 @@ class _Formatter(logging.Formatter):
 
 
 def log_as_notes() -> None:
-    """Print warnings of the program beside its notes."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(_Formatter("hpsearch: %(message)s"))
     logging.basicConfig(level=logging.WARNING, handlers=[handler])
@@ -205,7 +200,6 @@ def emit(rows: Iterable[Mapping[str, Any]], format_: Format) -> None:
 
 
 def _emit_csv(rows: Iterable[Mapping[str, Any]]) -> None:
-    """Print rows with a header; nested values become columns such as ``params.learning_rate``."""
     names: dict[str, None] = {}
     for row in rows:
         names |= dict.fromkeys(_flat(row))
@@ -215,8 +209,7 @@ def _emit_csv(rows: Iterable[Mapping[str, Any]]) -> None:
 
 
 def _flat(row: Mapping[str, Any]) -> dict[str, Any]:
-    """The values of a row with their names, mappings taken apart, but not those inside of others,
-    which are choices of parameters."""
+    """The values of a row with their names, mappings taken apart, but not those inside others."""
     flat: dict[str, Any] = {}
     for name, value in row.items():
         inner = value if isinstance(value, Mapping) else {}
@@ -243,8 +236,7 @@ def refuse_taken(to: Path, *, force: bool) -> None:
 
 @contextmanager
 def whole_file(to: Path) -> Iterator[Path]:
-    """A place beside a file to write to; it becomes the file when the block ends well. Raises
-    UserError if it cannot be written."""
+    """A place to write to, which becomes the file when the block ends well. Raises UserError."""
     try:
         with whole_folders.whole_file(to) as unfinished:
             yield unfinished

@@ -14,24 +14,20 @@ from hpsearch.store.store import Store
 
 TOKEN_VARIABLE = "HPSEARCH_DASHBOARD_TOKEN"  # noqa: S105  # its name, not the token
 
-SHORTEST_TOKEN = 16
-"""Characters of the shortest token allowed: shorter ones could be guessed."""
+SHORTEST_TOKEN = 16  # characters of the shortest token allowed: shorter ones could be guessed
 
-PACKAGES = ("python_multipart", "starlette", "uvicorn")
-"""The packages of the extra `dashboard`."""
+PACKAGES = ("python_multipart", "starlette", "uvicorn")  # the packages of the extra `dashboard`
 
 PLAIN_HTTP = (
     "plain HTTP: anyone who can read this network's traffic can read the token and every page; "
     "on networks you do not trust, use ssh -L or a proxy with TLS"
 )
-END_S = 3
-"""Seconds that answers may take once the dashboard is to end."""
+END_S = 3  # seconds that answers may take once the dashboard is to end
 
 
 def serve_dashboard(
     name: str | None, host: str, port: int, storage: str, *, allow_changes: bool
 ) -> None:
-    """Serve the dashboard until interrupted."""
     try:
         for package in PACKAGES:
             import_module(package)
@@ -74,8 +70,7 @@ def serve_dashboard(
 
 
 def _token(*, is_needed: bool) -> str | None:
-    """The token of the environment, or else a new one if one is needed. Raises UserError if the
-    token of the environment is too short."""
+    """The token of the environment, which must be long, or else a new one if one is needed."""
     given = os.environ.get(TOKEN_VARIABLE)
     if given is None:
         return secrets.token_urlsafe(32) if is_needed else None
@@ -99,8 +94,7 @@ def _shown(host: str, address: str) -> str:
 
 
 def _listening(host: str, port: int) -> socket.socket:
-    """A socket that listens. Raises UserError if the port is in use, or the address is not this
-    machine's."""
+    """A socket that listens. Raises UserError if the port or the address cannot be had."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
         if not host:  # which would stand for all addresses

@@ -67,8 +67,7 @@ class _Stream:
 
     @contextmanager
     def _guarded(self) -> Iterator[None]:
-        """Raises ReaderGone if nobody reads results any more, and UserError if they cannot be
-        written, as to a full disk."""
+        """Raises ReaderGone if nobody reads any more, and UserError as for a full disk."""
         try:
             yield
         except OSError as error:
@@ -108,8 +107,7 @@ def held_back() -> Iterator[None]:
 
 @contextmanager
 def guarded() -> Iterator[None]:
-    """Within it, a failure of standard output ends the command, and one of standard error does
-    not."""
+    """Within it, a failure of stdout ends the command, and one of stderr does not."""
     before = (sys.stdout, sys.stderr)
     messages = _Stream(sys.stderr, has_results=False)
     sys.stdout = cast(TextIO, _Stream(sys.stdout, has_results=True))

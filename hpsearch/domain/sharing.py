@@ -1,6 +1,6 @@
 """How many trials share a GPU: as many as train the most together, found while they train.
 
-Where `resources.gpu` is `share`, a slot names its GPU. GPUs of one type begin with one slot
+Where `resources.gpu` is `share`, a slot names its GPU. The GPUs of one type begin with one slot
 each. While all slots of a GPU are busy, twice as many are tried, and stay if they train `GROWTH`
 more together; then numbers between. A trial that runs out of memory on a shared GPU takes one slot
 back, and returns what it took if it fails all the same. The number is kept with the study, and
@@ -12,7 +12,7 @@ trials' own speeds vary by `SPREAD`, and those of one trial by `NOISE`.
 """
 
 import math
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Generator
 
 import numpy as np
@@ -40,12 +40,12 @@ class Sharing:
         """The most slots that may pay."""
         self._short: dict[int, tuple[int, int]] = {}
         """The slots that trials had memory for, and the best number before they took any."""
-        self._speeds: defaultdict[int, list[tuple[int, float]]] = defaultdict(list)
-        """For each trial, numbers of slots and the logarithm of its speed."""
+        self._speeds: list[tuple[int, int, float]] = []
+        """Numbers of slots, trials, and the logarithms of their speeds."""
         self._counts: Counter[int] = Counter()  # speeds by the number of slots
         self._search = self._numbers()
         self._tried: int | None = None
-        if known is None or not known["is_final"]:
+        if known is None or not known["is_settled"]:
             self._tried = next(self._search, None)
 
     @property
@@ -61,14 +61,14 @@ class Sharing:
     @property
     def known(self) -> GpuSharing:
         """The facts to be kept with the study."""
-        return GpuSharing(trials=self.best, most=self._most, is_final=self._tried is None)
+        return GpuSharing(trials=self.best, most=self._most, is_settled=self._tried is None)
 
     def learn(self, slots: int, trial: int, speed: float) -> None:
         """Learn from the speed of a trial, by a report, on a GPU with so many busy slots."""
         if self._tried is None or speed <= 0:
             return
         if self._counts[slots] < ENOUGH * slots:
-            self._speeds[trial].append((slots, math.log(speed)))
+            self._speeds.append((slots, trial, math.log(speed)))
             self._counts[slots] += 1
         while self._tried is not None and self.trials == self._tried:
             pays = self._pays(self._tried)
@@ -123,7 +123,8 @@ class Sharing:
             self._tried = None
 
     def _pays(self, slots: int) -> bool | None:
-        """True if so many slots train enough more than the best; None if it is not clear yet."""
+        """True if so many slots train more than the best number, by enough; None if it is not clear
+        yet."""
         if self._counts[slots] < slots:
             return None
         gain, deviation = self._gain(slots)
@@ -132,21 +133,17 @@ class Sharing:
         return gain > needed if is_clear else None
 
     def _gain(self, slots: int) -> tuple[float, float]:
-        """The logarithm of what so many train, over the best, and its standard deviation."""
-        at = {number: index for index, number in enumerate(self._counts)}
-        weights, sums = np.zeros((len(at), len(at))), np.zeros(len(at))
-        for speeds in self._speeds.values():
-            # What the trial's own speed leaves of its part in the normal equations.
-            counts, totals = np.zeros(len(at)), np.zeros(len(at))
-            for number, speed in speeds:
-                counts[at[number]] += 1
-                totals[at[number]] += speed
-            own = counts / (len(speeds) + NOISE**2 / SPREAD**2)
-            weights += np.diag(counts) - np.outer(counts, own)
-            sums += totals - own * totals.sum()
-        covariance = np.linalg.inv(weights)
-        effects = covariance @ sums
-        a, b = at[slots], at[self.best]
-        variance = covariance[a, a] + covariance[b, b] - 2 * covariance[a, b]
-        gain = effects[a] - effects[b] + math.log(slots / self.best)
-        return float(gain), NOISE * math.sqrt(max(0.0, variance))
+        """The logarithm of what so many slots train, over the best number, and its standard
+        deviation: generalised least squares, in which speeds of one trial are correlated."""
+        numbers, trials, speeds = (np.array(each) for each in zip(*self._speeds, strict=True))
+        tried = np.unique(numbers)
+        is_own = np.equal.outer(trials, trials)
+        variances = SPREAD**2 * is_own + NOISE**2 * np.eye(len(speeds))
+        design = np.equal.outer(numbers, tried).astype(float)  # (speeds, numbers)
+        weights = np.linalg.solve(variances, design)
+        covariance = np.linalg.inv(design.T @ weights)
+        effects = covariance @ weights.T @ speeds
+        contrast = (tried == slots).astype(float) - (tried == self.best)
+        gain = contrast @ effects + math.log(slots / self.best)
+        variance = contrast @ covariance @ contrast
+        return float(gain), math.sqrt(max(0.0, variance))

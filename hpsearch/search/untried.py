@@ -148,7 +148,7 @@ class Untried:
             if name not in params or parameter.problem_with(params[name]) is not None:
                 return None
             active[name] = params[name]
-            places.append(parameter.place_of(params[name]))
+            places.append(parameter.index_of(params[name]))
         return tuple(places)
 
     def _params_at(self, places: Places) -> dict[str, Any]:

@@ -7,7 +7,7 @@ connecting: connections to a database, by its URL.
 contents: a study read into a history, and its changes written.
 cells: the types of columns, which check what they read; `codec`, values as JSON.
 study_texts: the text of a study file, as far as it can be read.
-reading: questions about studies and trials (`queries`, `standing`, `frames`).
+reading: questions about studies and trials (`queries`, `status`, `frames`).
 optuna_storage: a history in memory as an Optuna storage, for samplers.
 audit: what must always be true of a database (`invariants`, `checkpoints`).
 """

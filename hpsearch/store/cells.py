@@ -84,11 +84,9 @@ class Cell(TypeDecorator[Any]):
 
     @property
     def is_number(self) -> bool:
-        """True for whole and other numbers."""
         return self.of in (int, float)
 
     def bind_processor(self, dialect: Dialect) -> Callable[[Any], Any] | None:
-        """The function that makes the value to store; None where values stay as they are."""
         if self.is_json:
             return _json
         if self.of is float:
@@ -96,8 +94,6 @@ class Cell(TypeDecorator[Any]):
         return None if self.of in _SCALARS and self.of is not str else _text
 
     def result_processor(self, dialect: Dialect, coltype: object) -> Callable[[Any], Any]:
-        """The function that reads a cell of a result."""
-
         def process(cell: Any) -> Any:
             return None if cell is None else self.read(cell)
 
@@ -120,8 +116,8 @@ class Cell(TypeDecorator[Any]):
         return values
 
     def read(self, cell: Any) -> Any:
-        """The value of a cell that is not NULL, as the database's driver gives it. Raises Damaged
-        if it is not of the column's type."""
+        """The value of a cell that is not NULL. Raises Damaged if it is not of the column's
+        type."""
         try:
             if self.of == Distributions and isinstance(cell, str):
                 return _distributions_of(cell)

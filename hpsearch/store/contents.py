@@ -69,20 +69,17 @@ TABLES: dict[Any, sa.Table] = {
 
 @cache
 def column_names(record: type) -> Mapping[str, str]:
-    """The column of each field that is one, in their order."""
     stored = [field for field in fields(record) if "elsewhere" not in field.metadata]
     return {field.name: schema.column_name(field) for field in stored}
 
 
 @cache
 def columns_of(record: Any) -> tuple[sa.Column[Any], ...]:
-    """The columns that a record is built from."""
     table = TABLES[record]
     return tuple(table.c[name] for name in column_names(record).values())
 
 
 def records(connection: sa.Connection, record: Callable[..., Of], *which: Condition) -> list[Of]:
-    """The records of a class that conditions select, in the order of their table's primary key."""
     statement = sa.select(*columns_of(record)).where(*which)
     rows = connection.execute(statement.order_by(*TABLES[record].primary_key))
     return [record(*row) for row in rows]
@@ -119,7 +116,6 @@ def inserts(dialect: sa.Dialect) -> Mapping[sa.Table, sa.Insert]:
 
 
 def values_of(record: Any, **more: Any) -> dict[str, Any]:
-    """The fields of a record by their columns, with more values beside them."""
     values = {}
     for field, column in column_names(record.__class__).items():
         values[column] = getattr(record, field)
@@ -133,9 +129,14 @@ def new_values(record: StudyRecord | Request, **more: Any) -> dict[str, Any]:
     return values
 
 
+def study_values(record: StudyRecord) -> dict[str, Any]:
+    """`new_values` of a study, with the direction of its only objective."""
+    direction = record.directions[0] if len(record.directions) == 1 else None
+    return new_values(record, direction=direction)
+
+
 def read(connection: sa.Connection, history: History, since_revision: int) -> int:
-    """Replace in a history its study and every trial that was touched after a revision. Returns the
-    revision read."""
+    """Replace in a history what was touched after a revision. Returns the revision read."""
     study_id = history.study.id
     statement = sa.select(STUDY.revision, *columns_of(StudyRecord))
     found = connection.execute(statement.where(STUDY.id == study_id)).one_or_none()
@@ -150,8 +151,7 @@ def read(connection: sa.Connection, history: History, since_revision: int) -> in
 
 
 def trials_since(connection: sa.Connection, study_id: int, revision: int) -> dict[int, Trial]:
-    """The trials of a study that were touched after a revision, by number, with attempts and
-    reports."""
+    """The trials that were touched after a revision, by number, with attempts and reports."""
     return _read_trials(connection, (TRIAL.study_id == study_id) & (TRIAL.revision > revision))
 
 
@@ -164,7 +164,6 @@ def numbers_since(connection: sa.Connection, study_id: int, revision: int) -> Se
 def trials_numbered(
     connection: sa.Connection, study_id: int, numbers: Sequence[int]
 ) -> dict[int, Trial]:
-    """Some trials of a study, by number, with attempts and reports."""
     return _read_trials(connection, (TRIAL.study_id == study_id) & TRIAL.number.in_(numbers))
 
 
@@ -199,7 +198,6 @@ def _read_trials(connection: sa.Connection, which: Condition) -> dict[int, Trial
 
 @cache
 def _bare_rows(record: Any) -> sa.Select[Any]:
-    """The rows of trials, or of their attempts or reports, as the database's driver gives them."""
     table = TABLES[record]
     bare: list[Sql] = [
         sa.type_coerce(each, NullType()).label(each.name) for each in columns_of(record)
@@ -211,7 +209,6 @@ def _bare_rows(record: Any) -> sa.Select[Any]:
 def _streamed(
     connection: sa.Connection, record: Callable[..., Of], which: Condition
 ) -> Iterator[Of]:
-    """Trials that a condition selects, or their attempts or reports, a part at a time."""
     types = [schema.cell_of(column) for column in columns_of(record)]
     statement = _bare_rows(record).where(which)
     with connection.execute(statement, execution_options={"stream_results": True}) as result:
@@ -228,9 +225,8 @@ def write(
     changes: Changes,
     revision: int,
 ) -> None:
-    """Write the rows of a commit, each table's in one batch."""
     if changes.study is not None:
-        connection.execute(_SET_STUDY, {**new_values(changes.study), "of_study": study_id})
+        connection.execute(_SET_STUDY, {**study_values(changes.study), "of_study": study_id})
     for table, statement in statements.items():
         written = getattr(changes, table.name)
         rows = [_row(table, each, study_id, revision) for each in written]
@@ -250,7 +246,6 @@ def _row(table: sa.Table, record: Any, study_id: int, revision: int) -> dict[str
 
 
 def waiting(connection: sa.Connection, study_id: int) -> list[Request]:
-    """The requests to a study that have not been answered, the oldest first."""
     return records(connection, Request, REQUEST.study_id == study_id, REQUEST.handled.is_(None))
 
 

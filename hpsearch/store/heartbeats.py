@@ -25,12 +25,11 @@ class Heartbeat(NamedTuple):
     trial: int
     attempt: int
     owner: str  # the process, as `hpsearch.store.owners` names it
-    heard: float
+    renewed: float
     live: bool  # true if it had not run out when it was read
 
     @property
     def key(self) -> Key:
-        """The attempt."""
         return self.trial, self.attempt
 
 
@@ -43,14 +42,12 @@ def _until(ttl_s: float) -> Sql:
 
 
 def read(connection: Connection, study_id: int) -> list[Heartbeat]:
-    """The heartbeats of a study, by the number of the trial."""
-    each = select(_CELL.trial, _CELL.attempt, _CELL.owner, _CELL.heard, _IS_LIVE)
+    each = select(_CELL.trial, _CELL.attempt, _CELL.owner, _CELL.renewed, _IS_LIVE)
     of_study = each.where(_CELL.study_id == study_id).order_by(_CELL.trial)
     return [Heartbeat(*row) for row in connection.execute(of_study)]
 
 
 def askers(connection: Connection, study_id: int | None = None) -> dict[int, list[str]]:
-    """The live processes that have trials, by the id of the study; of one study, or of all."""
     found = select(_CELL.study_id, _CELL.owner).distinct().where(_IS_LIVE)
     if study_id is not None:
         found = found.where(_CELL.study_id == study_id)
@@ -76,30 +73,27 @@ def moment(connection: Connection, study_id: int) -> tuple[float, float | None]:
 
 
 def begin(connection: Connection, study_id: int, key: Key, owner: str, ttl_s: float) -> None:
-    """Note that an attempt begins in the process `owner`, which counts as dead after `ttl_s` of
+    """Note that an attempt begins in the process `owner`, which is dead after `ttl_s` of
     silence."""
     which = dict(zip(("trial", "attempt"), key, strict=True), study_id=study_id, owner=owner)
-    begun = insert(heartbeats).values(**which, heard=Now(), expires=_until(ttl_s))
+    begun = insert(heartbeats).values(**which, renewed=Now(), expires=_until(ttl_s))
     connection.execute(begun)
 
 
 def renew(connection: Connection, study_id: int, owner: str, ttl_s: float) -> int:
-    """Note that a process is alive, with all its attempts. Returns their number."""
     is_own = (_CELL.study_id == study_id) & (_CELL.owner == owner)
-    renewed = update(heartbeats).where(is_own).values(heard=Now(), expires=_until(ttl_s))
+    renewed = update(heartbeats).where(is_own).values(renewed=Now(), expires=_until(ttl_s))
     return connection.execute(renewed).rowcount
 
 
 def end(connection: Connection, study_id: int, keys: Collection[Key]) -> None:
-    """Note that attempts have ended."""
     for trial, attempt in keys:
         of_attempt = (_CELL.trial == trial) & (_CELL.attempt == attempt)
         connection.execute(delete(heartbeats).where(_CELL.study_id == study_id, of_attempt))
 
 
 def seen(connection: Connection, study_id: int, at: float, *, forgets_stop: bool) -> None:
-    """Note the time at which the study was worked on, and forget a stop that was requested
-    before."""
+    """Note when the study was worked on, and forget a stop that was requested before."""
     values: dict[str, Any] = {"alive_at": at}
     if forgets_stop:
         values["stop_requested"] = False

@@ -152,8 +152,8 @@ def enter(
     *,
     writes: bool = True,
 ) -> Entry:
-    """Pass the fence with a lease, and renew it where `ttl_s` is given. Where nothing is written,
-    the revision stays."""
+    """Pass the fence with a lease, and renew it by `ttl_s`. Unless it writes, the revision
+    stays."""
     which = {"of_study": lease.study_id, "owner": lease.owner, "epoch": lease.epoch}
     values = {**which, "ttl_s": ttl_s, "alive_at": alive_at}
     row = connection.execute(_ENTER if writes else _RENEW, values).one_or_none()
@@ -195,7 +195,6 @@ def holder(connection: sa.Connection, name: str) -> Lease | None:
 
 
 def gone(study_id: int) -> StudyNotFound:
-    """The error that a study was deleted."""
     return StudyNotFound(
         f"there is no study with the id {study_id} any more",
         "it was deleted; `hpsearch ls` lists all",

@@ -10,7 +10,6 @@ _OWNER = re.compile(r"(?P<shown>.*@(?P<host>[^@#]*):(?P<pid>\d+))#(?P<started>.*
 
 
 def this_process() -> str:
-    """This process as the owner of a lease."""
     process = os.getpid()
     return f"{_user()}@{socket.gethostname()}:{process}#{_started(process) or ''}"
 

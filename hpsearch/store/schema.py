@@ -33,8 +33,7 @@ from hpsearch.store.cells import Cell, StoredDistribution
 Sql: TypeAlias = sa.ColumnElement[Any]
 Condition: TypeAlias = sa.ColumnElement[bool]
 
-VERSION = 1
-"""The schema version that this program reads and writes."""
+VERSION = 1  # the schema version that this program reads and writes
 
 metadata = sa.MetaData(
     naming_convention={
@@ -47,8 +46,7 @@ metadata = sa.MetaData(
 
 
 def columns_of(table: str, record: type, *, key: Collection[str] = ()) -> list[sa.Column[Any]]:
-    """The columns of a record's fields, in their order; those in `key` are part of the primary
-    key."""
+    """The columns of a record's fields, in their order; those in `key` are the primary key's."""
     named = {"BaseDistribution": StoredDistribution}
     types = get_type_hints(record, localns=named, include_extras=True)
     return [
@@ -92,7 +90,6 @@ def column_name(field: Field[Any]) -> str:
 
 
 def cell_of(column: sa.ColumnElement[Any]) -> Cell:
-    """The type of a column of these tables."""
     assert isinstance(column.type, Cell)
     return column.type
 
@@ -146,7 +143,8 @@ studies = sa.Table(
     metadata,
     _cell("studies", "id", int, primary_key=True),
     *(column for column in columns_of("studies", StudyRecord) if column.name != "id"),
-    # Not part of the record: who may write it, and what readers and drivers watch.
+    # Not part of the record: what is asked by it, who may write it, and what is watched.
+    _cell("studies", "direction", str),
     _cell("studies", "lease_owner", str),
     _cell("studies", "lease_epoch", int, nullable=False, server_default="0"),
     _cell("studies", "lease_since", float),
@@ -157,7 +155,9 @@ studies = sa.Table(
     sa.UniqueConstraint("name"),
     sqlite_autoincrement=True,  # an id is never used twice, as PostgreSQL's sequences see to
 )
-"""`revision` goes up by one with every commit to the study.
+"""`direction` is that of the only objective; NULL of a study with several, or none.
+
+`revision` goes up by one with every commit to the study.
 
 `alive_at` is when a driver of it last wrote or renewed its lease, by the clock that it gives its
 attempts their times with."""
@@ -244,7 +244,7 @@ heartbeats = sa.Table(
             _cell("heartbeats", "trial", int, primary_key=True, autoincrement=False),
             _cell("heartbeats", "attempt", int, primary_key=True, autoincrement=False),
             _cell("heartbeats", "owner", str, nullable=False),
-            _cell("heartbeats", "heard", float, nullable=False),
+            _cell("heartbeats", "renewed", float, nullable=False),
             _cell("heartbeats", "expires", float, nullable=False),
         ],
         is_key=True,
@@ -253,8 +253,8 @@ heartbeats = sa.Table(
 """A row for each running attempt that was asked for (`hpsearch.store.heartbeats`); no
 record has it.
 
-`heard` is when that process last gave a sign of life, and it counts as dead from `expires` on: both
-by the database's clock."""
+`renewed` is when that process last gave a sign of life, and it counts as dead from `expires` on:
+both by the database's clock."""
 
 STUDY, TRIAL, ATTEMPT, REPORT = studies.c, trials.c, attempts.c, reports.c
 DECISION, ENVIRONMENT, REQUEST = decisions.c, environments.c, requests.c

@@ -8,7 +8,7 @@ commit completely or not at all.
 import time
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, closing
-from typing import Any, Self
+from typing import Self
 
 from sqlalchemy import Connection, Dialect, delete, false, insert, select, update
 from sqlalchemy.exc import IntegrityError
@@ -22,7 +22,7 @@ from hpsearch.store.connecting.database import Database
 from hpsearch.store.connecting.engine import set_journal
 from hpsearch.store.connecting.file_systems import file_system_of
 from hpsearch.store.connecting.hints import for_database
-from hpsearch.store.connecting.url import display, file_of, in_memory, parse_url
+from hpsearch.store.connecting.url import display, file_of, parse_url
 from hpsearch.store.leases import Entry, Lease
 from hpsearch.store.schema import REQUEST, STUDY, requests, studies
 
@@ -45,10 +45,9 @@ class Store:
 
     @classmethod
     def open(cls, url: str, *, create: bool = True) -> Self:
-        """Open the database at a URL (`sqlite:///file`, `sqlite://` in memory, or
-        `postgresql://...`), at the schema version of this program. The tables, and the file, are
-        made if they do not exist, unless `create` is false. Raises UserError, StoreUnreachable or
-        Unreachable if it cannot be used."""
+        """Open the database at a URL (`sqlite:///file`, `sqlite://` in memory, `postgresql://...`).
+        Its tables, and the file, are made if they do not exist, unless `create` is false. Raises
+        UserError, StoreUnreachable or Unreachable if it cannot be used."""
         store = cls(Database(parse_url(url)))
         try:
             store._prepare(create)
@@ -87,16 +86,13 @@ class Store:
 
     @property
     def dialect(self) -> Dialect:
-        """The dialect of the database: its name is sqlite or postgresql."""
         return self._database.dialect
 
     @property
     def display_url(self) -> str:
-        """The URL for people and logs: without its password."""
         return display(self._database.url)
 
     def command(self, words: str) -> str:
-        """The command of these words, such as ``best NAME``, for this database."""
         return for_database(self.url, f"hpsearch {words}")
 
     @property
@@ -112,14 +108,7 @@ class Store:
         )
 
     def close(self) -> None:
-        """Let go of the connections; the next call would open a new one."""
         self._database.close()
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        assert not in_memory(self._database.url), (
-            "a database in memory cannot be reached from elsewhere"
-        )
-        return Store.open, (self.url,)
 
     def reading(self) -> AbstractContextManager[Connection]:
         """A connection for queries, which see one moment of the database throughout the block.
@@ -132,12 +121,13 @@ class Store:
         return self._database.transaction("write")
 
     def create_study(self, record: StudyRecord, whole: Changes | None = None) -> StudyRecord:
-        """Add a study, with the changes that `History.drain` gave; sets the id of `record`. Raises
-        StudyExists if the name is taken."""
+        """Add a study, with changes of a `History`, and set its id. Raises StudyExists."""
         statement = insert(studies).returning(STUDY.id)
         try:
             with self.writing() as connection:
-                record.id = connection.execute(statement, contents.new_values(record)).scalar_one()
+                record.id = connection.execute(
+                    statement, contents.study_values(record)
+                ).scalar_one()
                 if whole is not None:
                     contents.write(connection, self._inserts, record.id, whole, revision=0)
         except IntegrityError:
@@ -148,12 +138,10 @@ class Store:
         return record
 
     def studies(self) -> list[StudyRecord]:
-        """All studies, oldest first."""
         with self.reading() as connection:
             return contents.records(connection, StudyRecord)
 
     def study_names(self) -> list[str]:
-        """The names of all studies, oldest first."""
         with self.reading() as connection:
             return list(connection.scalars(select(STUDY.name).order_by(STUDY.id)))
 
@@ -163,7 +151,6 @@ class Store:
             connection.execute(update(studies).where(false()).values(name=STUDY.name))
 
     def find_study(self, name: str) -> StudyRecord:
-        """The study with a name."""
         with self.reading() as connection:
             found = contents.records(connection, StudyRecord, STUDY.name == name)
             if not found:
@@ -171,7 +158,6 @@ class Store:
             return found[0]
 
     def delete_study(self, study_id: int) -> None:
-        """Remove a study with all its contents."""
         with self.writing() as connection:
             deleted = connection.execute(delete(studies).where(STUDY.id == study_id))
             if not deleted.rowcount:
@@ -196,15 +182,14 @@ class Store:
 
     def refresh(self, history: History, since_revision: int) -> int:
         """Bring a history up to date with the commits of others since the revision that the last
-        refresh returned (-1 for all): its study, and every trial touched since. Changes of the
-        history itself in those places are lost. Returns its revision now."""
+        refresh returned (-1 for all). Its own changes in those places are lost. Returns its
+        revision now."""
         if since_revision >= 0 and self.revision(history.study.id) == since_revision:
             return since_revision
         with self.reading() as connection:
             return contents.read(connection, history, since_revision)
 
     def revision(self, study_id: int) -> int:
-        """The revision of a study: one more with every commit."""
         with self.reading() as connection:
             statement = select(STUDY.revision).where(STUDY.id == study_id)
             revision = connection.scalar(statement)
@@ -220,15 +205,14 @@ class Store:
             return leases.acquire(connection, study_id, owner, ttl_s)
 
     def renew(self, lease: Lease, ttl_s: float, alive_at: float | None = None) -> Entry:
-        """Keep a lease for `ttl_s` more seconds. `alive_at` is the time by the owner's own clock:
-        its successor charges what ran until then. Raises LeaseLost if another driver has taken the
-        study over."""
+        """Keep a lease for `ttl_s` more seconds. `alive_at` is the time by the owner's own clock,
+        until which its successor charges what ran. Raises LeaseLost if another driver has the
+        study."""
         with self.writing() as connection:
             return leases.enter(connection, lease, ttl_s, alive_at, writes=False)
 
     def release(self, lease: Lease) -> None:
-        """Give a lease back, so that the next driver need not wait. Does nothing if it was lost
-        already."""
+        """Give a lease back, so that the next driver need not wait, unless it was lost already."""
         with self.writing() as connection:
             leases.release(connection, lease)
 
@@ -249,9 +233,8 @@ class Store:
             self._add_request(connection, study.id, asked)
 
     def add_request(self, name: str, request: Request) -> int:
-        """Ask something of a study. Its driver answers within a renewal of its lease; without a
-        driver, the next one does. The id of the request is ignored; returns its id in the
-        database."""
+        """Ask something of a study, whose driver answers within a renewal of its lease. The id of
+        the request is ignored; returns its id in the database."""
         study = self.find_study(name)
         with self.writing() as connection:
             return self._add_request(connection, study.id, request)
@@ -262,12 +245,10 @@ class Store:
         return int(connection.execute(added).scalar_one())
 
     def waiting(self, study_id: int) -> list[Request]:
-        """The requests to a study that have not been answered, the oldest first."""
         with self._database.connected() as connection:
             return contents.waiting(connection, study_id)
 
     def find_request(self, request_id: int) -> Request:
-        """A request as it is now."""
         with self._database.connected() as connection:
             (found,) = contents.records(connection, Request, REQUEST.id == request_id)
             return found

@@ -69,8 +69,7 @@ def check_version(version: int, url: sa.URL) -> None:
 
 def migrate(connection: sa.Connection, url: sa.URL) -> int | None:
     """Bring an empty or older database to `schema.VERSION`, in a writing transaction of the
-    caller's. Returns the version it was at; None if it was empty. Raises StoreUnusable as
-    `stored_version`, and if it is newer."""
+    caller's. Returns the version it was at; None if it was empty. Raises StoreUnusable."""
     if not is_sqlite(url):  # SQLite has taken its one lock already
         connection.exec_driver_sql("SELECT pg_advisory_xact_lock(hashtext('hpsearch schema'))")
     version = stored_version(connection, url)  # another process may have been faster

@@ -38,10 +38,8 @@ from trials.descriptions.command import COMMAND
 from trials.descriptions.description import ASK, TaskDescription
 from trials.settings import in_full, nearest
 
-MOST_LISTED = 10
-"""Mistakes of one kind that are looked for where each takes long to find."""
-MOST_VALUES = 10_000
-"""The most values of one parameter for a sampler that lists them all in memory."""
+MOST_LISTED = 10  # mistakes of one kind that are looked for where each takes long to find
+MOST_VALUES = 10_000  # the most values of one parameter for a sampler that lists them all in memory
 
 
 @dataclass
@@ -57,12 +55,9 @@ class Draft:
     resources: Resources | None = None
     enqueue: list[dict[str, Any]] | None = None
     space: dict[str, Parameter] = field(default_factory=dict)
-    names: frozenset[str] = frozenset()
-    """Of all parameters, including the wrong ones."""
-    metrics: dict[str, str] = field(default_factory=dict)
-    """Of objectives and constraints, by place."""
-    objectives: int = 1
-    """The number of objectives that are right."""
+    names: frozenset[str] = frozenset()  # of all parameters, including the wrong ones
+    metrics: dict[str, str] = field(default_factory=dict)  # of objectives and constraints, by place
+    objectives: int = 1  # the number of objectives that are right
     description: TaskDescription | None = None
 
     @property
@@ -77,7 +72,6 @@ class Draft:
 
 
 def problems(draft: Draft) -> list[Problem]:
-    """The mistakes that the checks of this module find."""
     conditions = list(_condition_problems(draft))
     found = [
         *_name_problems(draft),

@@ -14,8 +14,7 @@ from hpsearch.study_file.models import PerTrial, StudySpec
 from trials.contract import Budget
 from trials.running import report_grid
 
-RUNGS = 2
-"""The number of rungs below the full budget where trials report rarely."""
+RUNGS = 2  # the number of rungs below the full budget where trials report rarely
 
 FINE = 17
 """A trial with at least this many reports has its first rung after 1/17 of its budget: by
@@ -58,7 +57,6 @@ def rung_levels(spec: StudySpec) -> tuple[float, ...]:
 
 
 def _moved(level: float, grid: tuple[float, ...], every: float, is_stated: bool) -> float:
-    """A rung's level, or the level of the report near it."""
     nearest = min(grid[:-1] or grid, key=lambda reported: abs(reported - level))
     is_above = level > grid[0] and not is_stated
     return nearest if is_above or report_grid.is_near(level, nearest, every) else level

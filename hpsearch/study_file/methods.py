@@ -13,25 +13,30 @@ from collections.abc import Callable, Mapping
 from functools import cache
 from typing import Annotated, Any, Literal, TypeAlias, Union
 
-from pydantic import AfterValidator, BeforeValidator, Field, ValidationInfo, create_model
+from pydantic import (
+    AfterValidator,
+    BeforeValidator,
+    Field,
+    ValidationError,
+    ValidationInfo,
+    create_model,
+)
 from pydantic_core import PydanticCustomError
 
 from hpsearch.domain.plugins.door import named, offers_of
 from hpsearch.domain.plugins.offers import PrunerPlugin, SamplerPlugin
 from hpsearch.errors import UserError
 from hpsearch.study_file.types import EXACT, WIDEST, Positive
-from hpsearch.study_file.validation import Model, refusal, shown, worded
+from hpsearch.study_file.validation import Model, problems_of, refusal, shown, worded
 from trials.foreign import in_words, line_of
 from trials.settings import nearest
 
-CURVE_GP = "curve_gp"
-"""This program's own sampler, without arguments; `search.proposals` builds it."""
+CURVE_GP = "curve_gp"  # this program's own sampler, without arguments; `search.proposals` builds it
 
 PROMOTION = "promotion"
 """This program's own pruner, with rungs of its own; all others compare at every report."""
 
-ETA = 3
-"""One of this many trials at a rung continues."""
+ETA = 3  # one of this many trials at a rung continues
 
 SAMPLERS = {
     "tpe": "TPESampler",
@@ -76,10 +81,10 @@ PRUNERS = {
 """Optuna's pruners: their classes by the names in study files."""
 
 _MANY = 2**31
-_SHARE = (0.0, 1.0)
+_FRACTION = (0.0, 1.0)
 RANGES: dict[str, tuple[float, float]] = {
     "bootstrap_count": (0, _MANY),
-    "crossover_prob": _SHARE,
+    "crossover_prob": _FRACTION,
     "dividing_parameter": (1, 100),
     "inc_popsize": (-1, 100_000),
     "interval_steps": (1, EXACT),
@@ -88,13 +93,13 @@ RANGES: dict[str, tuple[float, float]] = {
     "min_delta": (0.0, WIDEST),
     "min_early_stopping_rate": (0, 100),
     "min_resource": (1, EXACT),
-    "mutation_prob": _SHARE,
+    "mutation_prob": _FRACTION,
     "n_ei_candidates": (1, 100_000),
     "n_min_trials": (1, _MANY),
     "n_startup_steps": (0, EXACT),
     "n_startup_trials": (0, _MANY),
     "n_warmup_steps": (0, EXACT),
-    "p_threshold": _SHARE,
+    "p_threshold": _FRACTION,
     "patience": (0, EXACT),
     "percentile": (0.0, 100.0),
     "popsize": (2, 100_000),
@@ -102,14 +107,13 @@ RANGES: dict[str, tuple[float, float]] = {
     "prior_weight": (0.0, WIDEST),
     "reduction_factor": (2, 1000),
     "sigma0": (1e-12, WIDEST),
-    "swapping_prob": _SHARE,
+    "swapping_prob": _FRACTION,
     "upper": (-WIDEST, WIDEST),
 }
 """The smallest and largest values of numeric arguments of Optuna's classes. Some classes check them
 only when a study has run for a while, and some values make them run forever."""
 
-_PACKAGES = {"CmaEsSampler": "cmaes"}
-"""Packages that a class needs and Optuna does not install."""
+_PACKAGES = {"CmaEsSampler": "cmaes"}  # packages that a class needs and Optuna does not install
 
 
 class Method(Model):
@@ -162,13 +166,24 @@ def is_of_plugin(method: Method) -> bool:
     return method.kind not in {CURVE_GP, PROMOTION, *SAMPLERS, *PRUNERS}
 
 
-def refuse_missing(sampler: Method, pruner: Method) -> None:
-    """Raise UserError if a plugin that offers one of them is not installed."""
-    known = {*offers_of(SamplerPlugin), *offers_of(PrunerPlugin)}
-    for method in (sampler, pruner):
-        if is_of_plugin(method) and method.kind not in {*PRUNERS, *known}:
+def refuse_unusable(sampler: Method, pruner: Method) -> None:
+    """Raise UserError if the sampler or pruner of a recorded study cannot be used any more: no
+    plugin that is installed offers it, or it refuses its arguments."""
+    offered = {*PRUNERS, *offers_of(SamplerPlugin), *offers_of(PrunerPlugin)}
+    for method, check in ((sampler, _usable_sampler), (pruner, _usable_pruner)):
+        if is_of_plugin(method) and method.kind not in offered:
             what = f"search: {method.kind} is offered by no plugin that is installed"
             raise UserError(what, "install its package again, and see hpsearch --version")
+        try:
+            check(method)
+        except ValidationError as error:
+            raise _refused(problems_of(error)[0].what) from None
+        except PydanticCustomError as error:
+            raise _refused(error.message()) from None
+
+
+def _refused(what: str) -> UserError:
+    return UserError(f"search: {what}", "install the version that the study began with")
 
 
 def _offered(kind: type[SamplerPlugin] | type[PrunerPlugin], method: Method) -> Any:
@@ -210,8 +225,7 @@ def with_known_steps(method: Method, first: int, last: int) -> Method:
 
 
 def pruner(method: Method) -> Any:
-    """The Optuna pruner that a study file names; not `promotion`, which needs the rungs. One of a
-    plugin may raise anything."""
+    """The Optuna pruner that a study file names, without `promotion`; a plugin's may raise."""
     import optuna.pruners
 
     arguments = dict(method.arguments)
@@ -230,8 +244,10 @@ the study was made, and Optuna is slow to import."""
 
 
 def _checked_sampler(method: Method, info: ValidationInfo) -> Method:
-    if info.context == RECORDED:
-        return method
+    return method if info.context == RECORDED else _usable_sampler(method)
+
+
+def _usable_sampler(method: Method) -> Method:
     import optuna.samplers
 
     if method.kind == CURVE_GP:
@@ -253,10 +269,10 @@ def _checked_sampler(method: Method, info: ValidationInfo) -> Method:
 
 
 def _checked_pruner(method: Method, info: ValidationInfo) -> Method:
-    return method if info.context == RECORDED else _pruner_that_optuna_takes(method)
+    return method if info.context == RECORDED else _usable_pruner(method)
 
 
-def _pruner_that_optuna_takes(method: Method) -> Method:
+def _usable_pruner(method: Method) -> Method:
     import optuna.pruners
 
     if method.kind == PROMOTION:
@@ -272,7 +288,6 @@ def _pruner_that_optuna_takes(method: Method) -> Method:
 
 
 def _checked(method: Method, method_class: type, build: Callable[[], Any]) -> Method:
-    """The method, if its class takes the arguments."""
     arguments_of(method_class).model_validate(method.arguments)
     try:
         build()
@@ -282,7 +297,6 @@ def _checked(method: Method, method_class: type, build: Callable[[], Any]) -> Me
 
 
 def _accepted(method: Method, build: Callable[[], Any]) -> Method:
-    """The method, if the plugin that offers it takes the arguments."""
     try:
         build()
     except (ValueError, TypeError) as error:
@@ -296,7 +310,7 @@ def _checked_wrapped(pruner: Any) -> Any:
     method = Method.model_validate(split_method(pruner))
     if method.kind == PROMOTION:
         raise refusal(f"must be one of {', '.join(PRUNERS)}")
-    _pruner_that_optuna_takes(method)
+    _usable_pruner(method)
     return pruner
 
 

@@ -64,7 +64,6 @@ class Limit(Model):
     """The largest allowed value."""
 
     def mistakes(self) -> Iterator[Mistake]:
-        """No bound at all, or bounds that leave nothing between them."""
         if self.min is None and self.max is None:
             yield "", "has no bound; give max, min or both"
         if self.min is None or self.max is None:
@@ -92,7 +91,6 @@ class PerTrial(Model):
     """Seconds after which an attempt is stopped and fails with a timeout."""
 
     def mistakes(self) -> Iterator[Mistake]:
-        """No unit or several, and a report grid that does not suit it."""
         given = [unit.value for unit in self._units()]
         if not given:
             yield "", "sets no length; give one of steps, epochs, samples, tokens or seconds"
@@ -108,7 +106,6 @@ class PerTrial(Model):
 
     @cached_property
     def unit(self) -> Unit:
-        """The unit of the trial budget."""
         return next(self._units())
 
     def _units(self) -> Iterator[Unit]:
@@ -118,15 +115,12 @@ class PerTrial(Model):
 
     @cached_property
     def total(self) -> float:
-        """The full trial budget, in `unit`."""
         return float(getattr(self, self.unit.value))
 
     @property
     def report_interval(self) -> float:
-        """The amount of training between two reports, in `unit`.
-
-        `report_every` where it is given, else 1 epoch or a tenth of the total.
-        """
+        """The amount of training between two reports, in `unit`: `report_every`, or else 1 epoch or
+        a tenth of the total."""
         if self.report_every is not None:
             return self.report_every
         return report_grid.usual_interval(self.unit, self.total)
@@ -151,7 +145,6 @@ class StudyBudget(Model):
     """The length of one trial."""
 
     def mistakes(self) -> Iterator[Mistake]:
-        """No limit at all, or one on money without a price."""
         limits = (self.trials, self.gpu_hours, self.cost, self.wall_clock_s)
         if all(limit is None for limit in limits):
             yield "", "sets no limit for the study; give trials, gpu_hours or wall_clock"
@@ -159,8 +152,8 @@ class StudyBudget(Model):
             yield "cost", "needs a price; add cost_per_gpu_hour"
 
     def price_of(self, device: str | None) -> float | None:
-        """Money for an hour of one GPU of a type, by the longest name that is part of the device's;
-        None where no name is."""
+        """Money for an hour of a GPU, by the longest name that is part of the device's, if any
+        is."""
         prices, wanted = self.cost_per_gpu_hour, (device or "").casefold()
         if not isinstance(prices, dict):
             return prices
@@ -174,8 +167,7 @@ class StudyBudget(Model):
         return math.fsum(known) if known else None
 
     def most_price_of(self, device: str | None) -> float | None:
-        """The same for a limit, which must hold: a device without a price counts as the dearest
-        one. None if no price is stated."""
+        """The same for a limit, which must hold: without a price, a device is the dearest one."""
         price, prices = self.price_of(device), self.cost_per_gpu_hour
         return max(prices.values()) if price is None and isinstance(prices, dict) else price
 
@@ -236,7 +228,6 @@ class Resources(Model):
 
     @property
     def stated_gpus(self) -> float:
-        """GPUs of a worker, of all its processes; 0 where the file does not state them."""
         return 0.0 if isinstance(self.gpu, str) else self.processes * self.gpu
 
 
@@ -301,5 +292,4 @@ class StudySpec(Model):
 
     @property
     def objective(self) -> Objective:
-        """The first objective; most studies have no other."""
         return self.objectives[0]

@@ -28,10 +28,10 @@ Confidence: TypeAlias = Literal["low", "medium", "high"]
 """The confidence that a parameter's good values are near its prior."""
 
 
-def grid_point(low: float, step: float, place: float) -> float:
+def grid_point(low: float, step: float, index: float) -> float:
     """The point with an index on a grid, as people write it: 0.1 + 2 * 0.1 is 0.3 and not
     0.30000000000000004. A whole number where the grid is of whole numbers."""
-    exact = Fraction(str(low)) + round(place) * Fraction(str(step))
+    exact = Fraction(str(low)) + round(index) * Fraction(str(step))
     return type(low)(exact)
 
 
@@ -59,7 +59,6 @@ class _Numeric(Model):
 
     @property
     def has_prior(self) -> bool:
-        """True if a value is stated to be good."""
         return self.prior is not None
 
     @property
@@ -67,13 +66,13 @@ class _Numeric(Model):
         """The number of its values; infinite without a grid."""
         return math.inf if self._grid is None else round((self.high - self.low) / self._grid) + 1
 
-    def place_of(self, value: float) -> float:
+    def index_of(self, value: float) -> float:
         """The index of a value on the grid, from 0; without a grid the value itself."""
         return value if self._grid is None else round((value - self.low) / self._grid)
 
-    def value_at(self, place: float) -> float:
-        """The value with an index: the inverse of `place_of`."""
-        return place if self._grid is None else grid_point(self.low, self._grid, place)
+    def value_at(self, index: float) -> float:
+        """The value with an index: the inverse of `index_of`."""
+        return index if self._grid is None else grid_point(self.low, self._grid, index)
 
     @property
     def _grid(self) -> float | None:
@@ -86,21 +85,22 @@ class _Numeric(Model):
             return f"must be a number, not {shown(value)}"
         return self._outside(value)
 
-    def at(self, place: float) -> float:
-        """The value at a place on the parameter's scale, from 0 to below 1."""
+    def at(self, fraction: float) -> float:
+        """The value at a fraction of the parameter's scale, from 0 to below 1."""
         low, high = self.low, self.high
         if self.log:
             half = 0.5 * (self._step_of_one or 0)
-            number = math.exp(math.log(low - half) + place * math.log((high + half) / (low - half)))
+            number = math.exp(
+                math.log(low - half) + fraction * math.log((high + half) / (low - half))
+            )
         elif self.step is not None:
-            number = self.value_at(int(place * self.size))
+            number = self.value_at(int(fraction * self.size))
         else:
-            number = low + place * (high - low)
+            number = low + fraction * (high - low)
         number = min(max(number, low), high)
         return round(number) if self._step_of_one else number
 
     def mistakes(self) -> Iterator[Mistake]:
-        """Values that do not go together, else a prior that the parameter cannot have."""
         wrong = list(self._range_mistakes())
         yield from wrong
         if wrong or self.prior is None:
@@ -163,7 +163,6 @@ class IntParameter(_Numeric):
     prior: WholeBound | None = None
 
     def problem_with(self, value: Any) -> str | None:
-        """The reason why the parameter cannot have a value, as half a sentence; None if it can."""
         if not is_whole_number(value):
             return f"must be a whole number, not {shown(value)}"
         return self._outside(value)
@@ -191,32 +190,28 @@ class CategoricalParameter(Model):
 
     @property
     def size(self) -> float:
-        """The number of its values."""
         return len(self.choices)
 
     @cached_property
-    def _places(self) -> dict[Hashable, int]:
-        return {key_of(choice): place for place, choice in enumerate(self.choices)}
+    def _indices(self) -> dict[Hashable, int]:
+        return {key_of(choice): index for index, choice in enumerate(self.choices)}
 
-    def place_of(self, value: Any) -> int:
-        """The index of a choice."""
-        return self._places[key_of(value)]
+    def index_of(self, value: Any) -> int:
+        return self._indices[key_of(value)]
 
-    def value_at(self, place: int) -> Any:
-        """The choice with this index."""
-        return self.choices[place]
+    def value_at(self, index: int) -> Any:
+        return self.choices[index]
 
     def problem_with(self, value: Any) -> str | None:
-        """The reason why the parameter cannot have a value, as half a sentence; None if it can."""
-        if key_of(value) in self._places:
+        if key_of(value) in self._indices:
             return None
         choices = ", ".join(map(shown, self.choices[:MOST_NAMED]))
         more = f" and {len(self.choices) - MOST_NAMED} more" if self.choices[MOST_NAMED:] else ""
         return f"must be one of {choices}{more}, not {shown(value)}"
 
-    def at(self, place: float) -> Any:
-        """The value at a place from 0 to below 1, of which all choices have equal shares."""
-        return self.choices[int(place * len(self.choices))]
+    def at(self, fraction: float) -> Any:
+        """The value at a fraction from 0 to below 1, of which all choices have equal parts."""
+        return self.choices[int(fraction * len(self.choices))]
 
     def mistakes(self) -> Iterator[Mistake]:
         """No choices, a prior that is not among them, or equal ones: to Optuna true is 1, and a

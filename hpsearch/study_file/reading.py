@@ -35,8 +35,7 @@ Inspect = Callable[[Mapping[str, Any], Path], list[Problem]]
 """Finds mistakes in a `task` section and its data, whose relative paths start from a folder; such
 as `trials.tasks.inspect`."""
 
-_BY_PARTS = ("objective", "space")
-"""The top-level keys whose parts are checked one by one."""
+_BY_PARTS = ("objective", "space")  # the top-level keys whose parts are checked one by one
 
 _NOT_SECTIONS = ("objectives", "space", "base", "text")
 _SECTIONS = [name for name in StudySpec.model_fields if name not in _NOT_SECTIONS]
@@ -48,19 +47,14 @@ _DRAFTED = ("study", "task", "settings", "budget", "search", "resources", "enque
 IMPORTED = "imported"
 """The key of the origin of imported runs, in the text that stands for their study file."""
 
-SEVERAL = {"sampler": "tpe", "pruner": "none"}
-"""The defaults of `search` with several objectives."""
+SEVERAL = {"sampler": "tpe", "pruner": "none"}  # the defaults of `search` with several objectives
 
 _PARAMETER: TypeAdapter[Parameter] = TypeAdapter(Annotated[Parameter, Field(discriminator="type")])
 
 
 def load(path: Path, *, inspect: Inspect | None = None) -> StudySpec:
-    """Read a study file; with `inspect`, also its task's data and code.
-
-    Raises:
-        UserError: There is no such file, or it cannot be read.
-        SpecError: The file has mistakes; the error lists them all.
-    """
+    """Read a study file; with `inspect`, also its task's data and code. Raises UserError if it
+    cannot be read, and SpecError with all its mistakes."""
     text = text_of(path)
     return parse(text, base=path.resolve().parent, name=path.name, inspect=inspect)
 
@@ -79,16 +73,16 @@ def parse(
     recorded: bool = False,
 ) -> StudySpec:
     """Read the text of a study file, whose relative paths start from `base`. Of one that a database
-    holds (`recorded`), the arguments of samplers and pruners are not checked again. Raises
-    SpecError if the text has mistakes; the error lists them all."""
+    holds (`recorded`), samplers and pruners are not checked again, and trackers of plugins that are
+    gone are left out. Raises SpecError if the text has mistakes; the error lists them all."""
     source = yaml_source.read(text)
     problems = list(source.problems)
     sections: dict[str, Any] = {}
     if isinstance(source.value, dict):
         context = RECORDED if recorded else None
         sections, more = _sections(source.value, base, inspect, context)
-        settled = {problem.where for problem in problems}
-        problems += [problem for problem in more if problem.where not in settled]
+        known = {problem.where for problem in problems}
+        problems += [problem for problem in more if problem.where not in known]
     elif not problems and source.value is None:
         problems.append(Problem("", "is empty; write a study file with: hpsearch init"))
     elif not problems:

@@ -21,8 +21,7 @@ from trials.descriptions.description import ASK
 
 Schema = dict[str, Any]
 
-TITLE = "A study file of hpsearch"
-"""Marks a file as a schema that this program wrote."""
+TITLE = "A study file of hpsearch"  # marks a file as a schema that this program wrote
 
 _REQUIRED = ["study", "task", "objective", "budget"]
 
@@ -32,7 +31,6 @@ class _Described(GenerateJsonSchema):
     are imported, which then takes a tenth of a second longer."""
 
     def model_schema(self, schema: Any) -> Schema:
-        """The schema of a model."""
         made = super().model_schema(schema)
         model = schema["cls"]
         for part in model.__mro__:
@@ -50,7 +48,6 @@ class _Described(GenerateJsonSchema):
 
 
 def study_file_schema() -> Schema:
-    """The schema."""
     schema = StudySpec.model_json_schema(schema_generator=_Described)
     sections = schema["properties"]
     several = {**sections.pop("objectives"), "minItems": 1}

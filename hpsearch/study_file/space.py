@@ -40,8 +40,7 @@ if TYPE_CHECKING:
 
 MOST_DRAWS = 10_000
 """The most random configurations among which one that keeps all requirements is looked for."""
-MOST_DIMENSIONS = 2_000
-"""The most features of a configuration that the model of curves takes."""
+MOST_DIMENSIONS = 2_000  # the most features of a configuration that the model of curves takes
 MOST_WORK = 2_000_000
 """The most parameters and terms of requirements that are looked at in doing so: some seconds."""
 
@@ -66,12 +65,10 @@ def in_optuna(value: Any) -> Any:
 
 
 def from_optuna(value: Any) -> Any:
-    """The value of a parameter from one of Optuna's choices."""
     return copy.deepcopy(value.choice) if isinstance(value, WrittenChoice) else value
 
 
 def distribution_of(parameter: Parameter) -> BaseDistribution:
-    """The Optuna distribution a parameter is drawn from."""
     # Imported here: reading a study file and asking for help need no Optuna.
     from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
 
@@ -107,8 +104,7 @@ def distribution_in(text: str) -> BaseDistribution:
 
 
 def is_open(task: Mapping[str, Any]) -> bool:
-    """True if trials of a task, the `task` part of a study file, may ask for parameters that the
-    space does not name."""
+    """True if trials may ask for parameters that the space does not name, by their library."""
     library = offers_of(LibraryPlugin).get(task.get("library", ""))
     return library is not None and library.asks
 
@@ -121,7 +117,6 @@ class Prior(NamedTuple):
 
 
 def priors(space: Space) -> dict[str, Prior]:
-    """The priors of those parameters that have one."""
     believed = {name: each for name, each in space.items() if each.has_prior}
     return {name: Prior(each.prior, each.confidence) for name, each in believed.items()}
 
@@ -147,11 +142,10 @@ def _suggest_one(trial: optuna.trial.BaseTrial, name: str, parameter: Parameter)
     drawn: float = of_kind(
         name, parameter.low, parameter.high, step=parameter.step, log=parameter.log
     )
-    return parameter.value_at(parameter.place_of(drawn))
+    return parameter.value_at(parameter.index_of(drawn))
 
 
 def parents(parameter: Parameter) -> Collection[str]:
-    """The parameters that its condition names."""
     when = parameter.when
     return when.names if isinstance(when, Expression) else tuple(when or ())
 
@@ -204,8 +198,7 @@ def is_active(parameter: Parameter, params: Mapping[str, Any]) -> bool:
 
 
 def broken(requires: Sequence[Expression], params: Mapping[str, Any]) -> Expression | None:
-    """The first requirement that a configuration, perhaps incomplete, breaks; None if it keeps
-    all."""
+    """The first requirement that a configuration, perhaps incomplete, breaks, if any."""
     for requirement in requires:
         if params.keys() >= set(requirement.names) and not requirement.holds(params):
             return requirement
@@ -221,8 +214,7 @@ def most_draws(space: Space, requires: Sequence[Expression]) -> int:
 def draws(
     space: Space, requires: Sequence[Expression], seed: int, given: Mapping[str, Any] | None = None
 ) -> Iterator[dict[str, Any]]:
-    """Random configurations with these given values: of `most_draws`, those that keep all
-    requirements."""
+    """Random configurations with given values: of `most_draws`, those that keep requirements."""
     import numpy as np  # here: few study files need it, and it takes long to import
 
     rng = np.random.default_rng(seed)
@@ -252,11 +244,8 @@ def problems_with(
     requires: Sequence[Expression] = (),
 ) -> list[Problem]:
     """The reasons why a configuration does not lie in the space, or breaks a requirement; `where`
-    is the parameter's name, or empty.
-
-    A configuration may be incomplete: the sampler draws the rest. It may have other parameters
-    where the space is open.
-    """
+    is the parameter's name, or empty. It may be incomplete, and have other parameters where the
+    space is open."""
     problems = []
     given = as_written(space, params)
     for name, value in params.items():
@@ -303,7 +292,7 @@ def as_written(space: Space, params: Mapping[str, Any]) -> dict[str, Any]:
     for name in params.keys() & space.keys():
         parameter: Any = space[name]
         if parameter.problem_with(params[name]) is None:
-            found[name] = parameter.value_at(parameter.place_of(params[name]))
+            found[name] = parameter.value_at(parameter.index_of(params[name]))
     return found
 
 
@@ -317,12 +306,9 @@ def defaults(
     space: Space, settings_table: Mapping[str, Setting] | None, requires: Sequence[Expression] = ()
 ) -> dict[str, Any] | None:
     """The task's default settings as a configuration of the space, perhaps incomplete; None if no
-    parameter has a default.
-
-    A number is moved to the nearest value in the space. A default that is not among the choices is
-    left to the sampler, like everything without a default. So are the parameters of a requirement
-    that the defaults break.
-    """
+    parameter has a default. A number is moved to the nearest value. A default that is not among the
+    choices is left to the sampler, and so are the parameters of a requirement that the defaults
+    break."""
     table = settings_table or {}
     params: dict[str, Any] = {}
     for name in ordered(space):
@@ -376,7 +362,7 @@ def _nearest_value(parameter: Parameter, value: Any) -> Any:
     if isinstance(parameter, CategoricalParameter) or not is_number(value):
         return value
     inside = min(max(value, parameter.low), parameter.high)
-    on_grid = parameter.value_at(parameter.place_of(inside))
+    on_grid = parameter.value_at(parameter.index_of(inside))
     return round(on_grid) if isinstance(parameter, IntParameter) else float(on_grid)
 
 

@@ -36,12 +36,8 @@ def text_of(path: Path, kind: str = "file", hint: str = "check the path") -> str
 
 
 def with_budget(text: str, changes: Mapping[str, float | str]) -> str:
-    """The text of a study file with other limits under `budget`; comments are not kept.
-
-    Args:
-        text: A study file without mistakes.
-        changes: New values by key, such as ``{"trials": 80, "wall_clock": "4h"}``.
-    """
+    """The text of a study file without mistakes with other limits under `budget`, such as
+    ``{"trials": 80, "wall_clock": "4h"}``; comments are not kept."""
     if not changes:
         return text
     study = yaml_source.read(text).value
@@ -50,8 +46,7 @@ def with_budget(text: str, changes: Mapping[str, float | str]) -> str:
     return edited
 
 
-OPTION = "--enqueue "
-"""The option of `run` and `resume` before a configuration."""
+OPTION = "--enqueue "  # the option of `run` and `resume` before a configuration
 
 _SECOND_NAME = re.compile(r"\s[^\s=]+\s*=")
 _WORDS = {"true": True, "false": False, "null": None}
@@ -71,8 +66,7 @@ def configurations(texts: Iterable[str], spec: StudySpec) -> list[dict[str, Any]
 
 
 def parameters_of(text: str, before: str = "") -> dict[str, Any]:
-    """The parameters of one text. Raises UserError if it cannot be read; `before` is the option
-    before it on the command line."""
+    """The parameters of one text, behind the option `before`. Raises UserError."""
     params: dict[str, Any] = {}
     for part in _parts_of(text):
         name, equals, value = (piece.strip() for piece in part.partition("="))
@@ -103,8 +97,7 @@ def _parts_of(text: str) -> list[str]:
 
 
 def value_of(text: str) -> Any:
-    """The text as a number, true, false, null, a list or a mapping if it is one; else the text
-    without its quotes."""
+    """A text as a number, true, false, null, a list or a mapping, else without its quotes."""
     word = text.lower()
     if word in _WORDS:
         return _WORDS[word]

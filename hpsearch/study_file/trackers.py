@@ -3,10 +3,18 @@
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, Field, create_model
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    Field,
+    ValidationInfo,
+    create_model,
+)
 
 from hpsearch.domain.plugins.door import imported, offers_of
 from hpsearch.domain.plugins.offers import TrackerPlugin
+from hpsearch.study_file.methods import RECORDED
 from hpsearch.study_file.validation import Mistake, Model, refusal, shown
 from trials.settings import nearest
 
@@ -20,7 +28,6 @@ class _Named(Model):
     """One tracker by its name, with its options."""
 
     def mistakes(self) -> Iterator[Mistake]:
-        """No tracker, or several in one item."""
         given = [kind for kind in TRACKERS if getattr(self, kind) is not None]
         if not given:
             yield "", f"names no tracker; known are {', '.join(TRACKERS)}"
@@ -29,12 +36,10 @@ class _Named(Model):
 
     @property
     def kind(self) -> str:
-        """The name of the tracker."""
         return next(kind for kind in TRACKERS if getattr(self, kind) is not None)
 
     @property
     def options(self) -> BaseModel:
-        """The options of the tracker."""
         options: BaseModel = getattr(self, self.kind)
         return options
 
@@ -64,8 +69,19 @@ def as_named(value: Any) -> Any:
     return {kind: {} if options is None else options for kind, options in value.items()}
 
 
-def _listed(value: Any) -> Any:
-    return (value,) if isinstance(value, str | dict) else value
+def _listed(value: Any, info: ValidationInfo) -> Any:
+    """One tracker as a list; of a recorded study without those of plugins that are gone."""
+    trackers = [value] if isinstance(value, str | dict) else value
+    if info.context != RECORDED or not isinstance(trackers, list):
+        return trackers
+    return [each for each in trackers if not uninstalled(each)]
+
+
+def uninstalled(track: Any) -> list[str]:
+    """The trackers in the `track` section of a recorded study that no installed plugin offers."""
+    parts = track if isinstance(track, list) else [track] if track else []
+    names = [name for part in parts for name in (part if isinstance(part, dict) else [part])]
+    return [str(name) for name in names if name not in TRACKERS]
 
 
 def _different(trackers: tuple[NamedTracker, ...]) -> tuple[NamedTracker, ...]:

@@ -12,8 +12,7 @@ from hpsearch.study_file.validation import refusal, shown, worded
 Scalar: TypeAlias = bool | int | float | str | None
 """The values that a parameter can have, without lists and mappings."""
 
-Text: TypeAlias = Annotated[str, Field(min_length=1)]
-"""Text that is not empty."""
+Text: TypeAlias = Annotated[str, Field(min_length=1)]  # text that is not empty
 
 EXACT = 2**53
 """The largest whole number that Optuna can store exactly: it keeps parameters as floats."""
@@ -23,10 +22,8 @@ WIDEST = 1e100
 
 AUTO = "auto"
 SHARE = "share"
-MOST_EARLIER = 16
-"""The most earlier studies that a study may start from."""
-STUDY_NAME = r"[A-Za-z0-9_][A-Za-z0-9._-]{0,99}"
-"""A pattern of the whole name."""
+MOST_EARLIER = 16  # the most earlier studies that a study may start from
+STUDY_NAME = r"[A-Za-z0-9_][A-Za-z0-9._-]{0,99}"  # a pattern of the whole name
 
 _UNIT_SECONDS = {"d": 86400.0, "h": 3600.0, "m": 60.0, "s": 1.0}
 _AMOUNT = r"(\d+(?:\.\d+)?) *([dhms])"
@@ -44,12 +41,10 @@ def key_of(value: Any) -> Hashable:
 
 
 def same(a: Any, b: Any) -> bool:
-    """True if two values are the same."""
     return key_of(a) == key_of(b)
 
 
 def is_one_of(value: Any, values: Iterable[Any]) -> bool:
-    """True if a value is the same as one of some others."""
     key = key_of(value)
     return any(key == key_of(each) for each in values)
 

@@ -41,8 +41,7 @@ class Model(BaseModel):
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
-    went: ClassVar[Mapping[str, str]] = {}
-    """Keys of earlier versions, and what to do without them."""
+    went: ClassVar[Mapping[str, str]] = {}  # keys of earlier versions, and what to do without them
 
     @model_validator(mode="wrap")
     @classmethod
@@ -65,13 +64,8 @@ class Model(BaseModel):
 
 
 def problems_of(error: ValidationError, where: str = "", *, skip: int = 0) -> list[Problem]:
-    """Every mistake of a validation as a problem with its dotted place.
-
-    Args:
-        where: The place of the validated value in the study file.
-        skip: The number of leading parts of pydantic's places that are not in the file, such as a
-            union's tag.
-    """
+    """Every mistake of a validation of the value at `where`, with its dotted place. `skip` leading
+    parts of pydantic's places are not in the file, such as a union's tag."""
     problems: list[Problem] = []
     for details in error.errors(include_url=False):
         here = where

@@ -6,6 +6,6 @@
 `terminal`    tables and panels that are printed
 `report`      the report of a study on one page, as HTML or Markdown
 `pages`       live pages on studies, and the gate in front of them
-`forecast`    the plan of a study, before it runs
+`plan`        a study before it runs: its limits, its time, its disk
 `live`        a study while it runs, watched from inside its driver
 """

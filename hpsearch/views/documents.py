@@ -8,15 +8,14 @@ from typing import Any
 from hpsearch.domain.records import Request
 from hpsearch.search.ranking.selection import Ranked, expectation_of
 from hpsearch.store.reading.attempts import logs_of
-from hpsearch.store.reading.queries import StudyHead, TrialDetail, TrialRow
-from hpsearch.store.reading.standing import StudyStatus, StudySummary
+from hpsearch.store.reading.queries import StudyHead, TrialDetail
+from hpsearch.store.reading.status import StudyStatus, StudySummary
 from hpsearch.store.reading.trust import StudyTrust
 from hpsearch.views.result import StudyResult, common_levels, differences
 from hpsearch.views.words import answer_in_words, request_in_words
 
 
 def study_document(summary: StudySummary) -> dict[str, Any]:
-    """A study in a line."""
     best: dict[str, Any] | None = None
     if summary.best is not None:
         trial = summary.best.trial
@@ -25,7 +24,7 @@ def study_document(summary: StudySummary) -> dict[str, Any]:
     return {
         "study": summary.head.name,
         "state": summary.state,
-        "driver": summary.driver,
+        "driver": summary.head.driver,
         "reason": summary.head.reason,
         "trials": {state.value: n for state, n in sorted(summary.trials.items())},
         "best": best,
@@ -36,8 +35,7 @@ def study_document(summary: StudySummary) -> dict[str, Any]:
 
 
 def status_document(status: StudyStatus, trust: StudyTrust, disk: int | None) -> dict[str, Any]:
-    """The status of a study, with the trust in its rungs, and the bytes that its checkpoints take
-    on the disk if that is known."""
+    """The status of a study, with the trust in its rungs, and the bytes on the disk if known."""
     head, now = status.summary.head, time.time()
     low, high = status.seconds_left_between(now)
     return {
@@ -66,51 +64,44 @@ def status_document(status: StudyStatus, trust: StudyTrust, disk: int | None) ->
 
 
 def best_documents(result: StudyResult, top: int | None) -> list[dict[str, Any]]:
-    """The best trials as `listed`, each with the verdict on the least trusted rung of its study."""
-    return [_best_document(result, place) for place in listed(result, top)]
+    """The best trials that are shown, each with the verdict on the least trusted rung."""
+    weakest = result.trust.weakest
+    documents = []
+    for each in result.shown(top):
+        trial = each.trial
+        document = {
+            "study": result.study.name,
+            **ranked_document(each, result.seen_at.get(trial.number)),
+            "seed": trial.seed,
+            "cost": trial.cost,
+            "checkpoint": trial.best_checkpoint or trial.checkpoint,
+            "rung_verdict": None if weakest is None else weakest.verdict,
+        }
+        documents.append(document)
+    return documents
 
 
-def listed(result: StudyResult, top: int | None) -> Sequence[Ranked[TrialRow]]:
-    """The trials of a result that are shown: `top`, or else one, or the whole front."""
-    if top is None and result.study.has_best:
-        top = 1
-    return result.ranked[:top]
-
-
-def _best_document(result: StudyResult, place: Ranked[TrialRow]) -> dict[str, Any]:
-    trial, weakest = place.trial, result.trust.weakest
-    return {
-        "study": result.study.name,
-        **ranked_document(place, result.seen_at.get(trial.number)),
-        "seed": trial.seed,
-        "cost": trial.cost,
-        "checkpoint": trial.best_checkpoint or trial.checkpoint,
-        "rung_verdict": None if weakest is None else weakest.verdict,
-    }
-
-
-def ranked_document(place: Ranked[Any], seen_at: float | None) -> dict[str, Any]:
-    """A trial in its place; `seen_at` is the resource at which it first showed its value."""
-    trial = place.trial
+def ranked_document(ranked: Ranked[Any], seen_at: float | None) -> dict[str, Any]:
+    """A trial in its order; `seen_at` is the resource at which it first showed its value."""
+    trial = ranked.trial
     return {
         "number": trial.number,
         "state": trial.state.value,
-        "value": place.value,
+        "value": ranked.value,
         "seen_at": seen_at,
-        **expectation_of(place.again),
+        **expectation_of(ranked.again),
         "values": None if trial.values is None else list(trial.values),
         "violation": trial.violation,
         "params": dict(trial.params),
         "resource": trial.resource,
         "gpu_seconds": trial.gpu_seconds,
-        "confirmed": None if place.confirmed is None else asdict(place.confirmed),
-        "tied": place.tied,
-        "unknown": place.unknown,
+        "confirmed": ranked.confirmed and asdict(ranked.confirmed),
+        "tied": ranked.tied,
+        "unknown": ranked.unknown,
     }
 
 
 def trial_document(study: StudyHead, detail: TrialDetail) -> dict[str, Any]:
-    """Everything that is recorded about one trial."""
     return {
         "study": study.name,
         **detail.trial.as_plain(),
@@ -123,7 +114,6 @@ def trial_document(study: StudyHead, detail: TrialDetail) -> dict[str, Any]:
 
 
 def comparison_document(study: StudyHead, trials: Sequence[TrialDetail]) -> dict[str, Any]:
-    """Trials side by side: the parameters that differ, and the values at the same resource."""
     levels = common_levels(trials)
     values = {}
     for each in trials:
@@ -139,6 +129,5 @@ def comparison_document(study: StudyHead, trials: Sequence[TrialDetail]) -> dict
 
 
 def request_document(request: Request) -> dict[str, Any]:
-    """A request, with what it asks and its answer in words."""
     plain = {**asdict(request), "kind": request.kind.value}
     return {**plain, "asked": request_in_words(request), "answer": answer_in_words(request)}

@@ -21,11 +21,10 @@ from hpsearch.domain.lifecycle import State
 from hpsearch.domain.numbers import count, duration, in_unit, number, pairs
 from hpsearch.domain.records import Trial
 from hpsearch.errors import HpsearchError
-from hpsearch.search.ranking.no_effect import MOST as FIRST
-from hpsearch.search.ranking.no_effect import Course, no_effect
+from hpsearch.search.ranking.no_effect import FIRST_TRIALS, TrialReports, no_effect
 from hpsearch.search.ranking.selection import leading
 from hpsearch.store.reading.queries import StudyHead, find_study
-from hpsearch.store.reading.standing import StudyStatus, recent_decisions, study_status
+from hpsearch.store.reading.status import StudyStatus, recent_decisions, study_status
 from hpsearch.store.store import Store
 from hpsearch.views.terminal.escapes import plain
 from hpsearch.views.terminal.status import CHANGING, MOST_DECISIONS, counted, panel
@@ -34,8 +33,7 @@ from hpsearch.views.words import latest, on_the_way
 if TYPE_CHECKING:
     from hpsearch.brain.study import Study
 
-EVERY_S = 2.0
-"""Seconds between two looks at the database."""
+EVERY_S = 2.0  # seconds between two looks at the database
 PLAIN_S = 30.0
 """Seconds between two lines of progress in plain output, beside the lines of trials that end."""
 
@@ -47,7 +45,6 @@ GOING_ON = (State.QUEUED, State.RUNNING)
 def panel_of(
     connection: Connection, study: StudyHead, status: StudyStatus | None = None
 ) -> RenderableType:
-    """The panel of a study, as the database has it now; `status` where that was read already."""
     status = status or study_status(connection, study)
     decisions = recent_decisions(connection, study, CHANGING, MOST_DECISIONS)
     decided = latest(decisions, status.requests)
@@ -95,7 +92,6 @@ class LiveView:
             self._live.__exit__(None, None, None)
 
     def watch(self, study: Study, changes: Changes, now: float) -> None:
-        """Called after every tick, with what it wrote."""
         self._first = self._first or (now, _ended(study))
         if self._quiet:
             return
@@ -109,16 +105,16 @@ class LiveView:
 
     def _warn(self, study: Study, changes: Changes) -> None:
         """Say once, while it can be mended at little cost, that parameters make no difference."""
-        number = max((trial.number for trial in changes.trials), default=FIRST)
-        if self._has_warned or number >= FIRST or not changes.reports:
+        number = max((trial.number for trial in changes.trials), default=FIRST_TRIALS)
+        if self._has_warned or number >= FIRST_TRIALS or not changes.reports:
             return
-        courses = []
-        for trial in study.history.trials[:FIRST]:
+        trainings = []
+        for trial in study.history.trials[:FIRST_TRIALS]:
             if trial.role is not Role.CONFIRM:
                 reports = {at: report.metrics for at, report in trial.reports.items()}
-                courses.append(Course(trial.params, reports))
+                trainings.append(TrialReports(trial.params, reports))
         objectives = [objective.metric for objective in study.spec.objectives]
-        found = no_effect(courses, objectives, study.spec.budget.per_trial.total)
+        found = no_effect(trainings, objectives, study.spec.budget.per_trial.total)
         if found is not None:
             self._has_warned = True
             self._print(found.warning)
@@ -150,12 +146,10 @@ class LiveView:
 
 
 def _ended(study: Study) -> int:
-    """Trials that have had their first turn: ended, or paused at a rung."""
     return sum(trial.state not in GOING_ON for trial in study.history.trials)
 
 
 def _line(study: Study, trial: Trial, *, is_known: bool) -> str:
-    """The line on a trial that ended or paused; its parameters only once."""
     at = in_unit(trial.ended_at, study.spec.budget.per_trial.unit.value)
     line = f"trial {trial.number} {trial.state.value} at {at}: {_values(study, trial)}"
     if not is_known:
@@ -169,7 +163,6 @@ def _line(study: Study, trial: Trial, *, is_known: bool) -> str:
 
 
 def _values(study: Study, trial: Trial) -> str:
-    """The values of a trial's objectives, with their names."""
     if trial.values is None:
         unit = study.spec.budget.per_trial.unit.value
         value = on_the_way(trial.value, trial.seen_at, trial.last, unit)
@@ -179,7 +172,6 @@ def _values(study: Study, trial: Trial) -> str:
 
 
 def _progress(study: Study, now: float, began: float, ended_before: int) -> str:
-    """The status of the study, on a line."""
     history, objective = study.history, study.spec.objective
     trials = counted(Counter(trial.state for trial in history.trials))
     if not trials:
@@ -205,7 +197,6 @@ def _progress(study: Study, now: float, began: float, ended_before: int) -> str:
 
 
 def _budget(study: Study, now: float) -> str:
-    """The spent part of the budget, and the rest."""
     budget, ledger = study.spec.budget, study.spending.ledger
     parts = [f"{duration(ledger.spent)} spent"]
     if budget.gpu_hours is not None:

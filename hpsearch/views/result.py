@@ -16,13 +16,14 @@ from sqlalchemy import Connection
 from hpsearch.domain.lifecycle import State
 from hpsearch.domain.records import sign_of
 from hpsearch.search.ranking.no_effect import NoEffect, no_effect
-from hpsearch.search.ranking.selection import Ranked, counts, expectation, likely_range, standing
+from hpsearch.search.ranking.repeats import expectation
+from hpsearch.search.ranking.selection import Ranked, counts, likely_range, standing
 from hpsearch.store.reading.attempts import UNKNOWN, Origins, origins
 from hpsearch.store.reading.best import COMPARED, best_trials, goals_of, waiting_trials, with_again
 from hpsearch.store.reading.own_ends import OwnEnds, own_ends
 from hpsearch.store.reading.queries import StudyHead, TrialDetail, TrialRow, default_trial, seen_at
-from hpsearch.store.reading.standing import study_status
-from hpsearch.store.reading.trust import StudyTrust, first_courses, study_trust
+from hpsearch.store.reading.status import study_status
+from hpsearch.store.reading.trust import StudyTrust, first_reports, study_trust
 from hpsearch.study_file.models import StudySpec
 from hpsearch.study_file.reading import origin_of
 from trials.descriptions.builtin import BUILT_IN
@@ -35,7 +36,7 @@ class StudyResult:
     """The best trials of a study, and how sure it is that they are.
 
     Args:
-        objectives: The names of its metrics, with the direction of each.
+        metrics: Those of its objectives.
         ranked: The best trials, best first; with several objectives those that no other beats.
         seen_at: The resource at which trials first showed their value, by their numbers.
         default: The trial of the task's default settings, with what comes of it when it is trained
@@ -47,7 +48,7 @@ class StudyResult:
     """
 
     study: StudyHead
-    objectives: Sequence[tuple[str, str]]
+    metrics: Sequence[str]
     ranked: Sequence[Ranked[TrialRow]]
     seen_at: Mapping[int, float]
     default: TrialRow | None
@@ -55,6 +56,12 @@ class StudyResult:
     no_effect: NoEffect | None = None
     origins: Origins = UNKNOWN
     ends: OwnEnds | None = None
+
+    def shown(self, top: int | None = None) -> Sequence[Ranked[TrialRow]]:
+        """The trials that are shown: `top`, or else one, or the whole front."""
+        if top is None and self.study.has_best:
+            top = 1
+        return self.ranked[:top]
 
     @property
     def best(self) -> Ranked[TrialRow] | None:
@@ -75,27 +82,20 @@ class StudyResult:
 
     @property
     def gain(self) -> float | None:
-        """The distance by which the best trial beats the default settings, both trained again;
-        below 0 if it is worse, None if it is not known."""
+        """How much better the best trial is than the defaults, both trained again; None if
+        unknown."""
         best, default = self.best, self.default
-        if best is None or best.again is None or default is None or best.trial.violation > 0:
+        if best is None or default is None or best.trial.violation > 0:
             return None
-        difference = best.again.mean - standing(default)
+        difference = best.mean - standing(default)
         return difference if self.study.direction == "maximize" else -difference
 
 
 def study_result(
     connection: Connection, study: StudyHead, top: int = 1, *, where: str | None = None
 ) -> StudyResult:
-    """The result of a study; with several objectives, with the whole front.
-
-    Args:
-        top: How many of the best trials are wanted. More are ranked, because ties count.
-        where: Only trials that this expression selects.
-
-    Raises:
-        FilterError: `where` does not parse or names something unknown.
-    """
+    """The result of a study, by the trials that `where` selects: the best `top` and more, because
+    ties count, or with several objectives the whole front. Raises FilterError for `where`."""
     most = max(top, COMPARED) if study.has_best else None
     ranked = best_trials(connection, study, most, where=where)
     default = default_trial(connection, study) if study.has_best and where is None else None
@@ -106,15 +106,15 @@ def study_result(
     metrics = [goal.metric for goal in goals_of(study)]
     trust = study_trust(connection, study)
     total = math.inf if trust.spec is None else trust.spec.budget.per_trial.total
-    courses = first_courses(connection, study) if metrics else []
+    trainings = first_reports(connection, study) if metrics else []
     return StudyResult(
         study=study,
-        objectives=list(zip(metrics, study.directions, strict=True)),
+        metrics=metrics,
         ranked=ranked,
         seen_at=seen_at(connection, study, ranked),
         default=default,
         trust=trust,
-        no_effect=no_effect(courses, metrics, total),
+        no_effect=no_effect(trainings, metrics, total),
         origins=origins(connection, study, ranked[0].trial.number if ranked else None),
         ends=own_ends(connection, study),
     )
@@ -123,8 +123,7 @@ def study_result(
 AMPLE = 1.5
 """The factor by which a limit leaves more than the trial is likely to take: a driver starts nothing
 whose worst case does not fit."""
-START_S = 30.0
-"""Seconds that a new driver and its workers may take beside that."""
+START_S = 30.0  # seconds that a new driver and its workers may take beside that
 
 
 @dataclass(frozen=True)
@@ -145,15 +144,15 @@ class Unfinished:
 
 
 def unfinished(connection: Connection, result: StudyResult) -> Unfinished | None:
-    """The trials of a study that nobody works on which were not trained to the end, and whose 90%
-    interval reaches beyond the result of the best complete one; None if there are none, and where a
-    driver cannot train them."""
+    """The trials of a study without a driver which were not trained to the end, and whose 90%
+    interval reaches beyond the best complete one; None if there are none, and where a driver cannot
+    train them."""
     study, spec = result.study, result.trust.spec
     if spec is None or study.base is None or study.is_asked:
         return None
     if not study.has_best or study.driver is not None:
         return None
-    complete = [place for place in result.ranked if place.trial.state is State.COMPLETE]
+    complete = [each for each in result.ranked if each.trial.state is State.COMPLETE]
     best = complete[0] if complete else None
     sign = sign_of(study.direction)
     may_win = [each for each in waiting_trials(connection, study) if _may_win(each, best, sign)]
@@ -169,9 +168,8 @@ def _may_win(row: TrialRow, best: Ranked[TrialRow] | None, sign: float) -> bool:
         return False
     if best is None:
         return True
-    shown = best.value if best.again is None else best.again.mean
     reaches = min(sign * end for end in likely_range(row))
-    return reaches < sign * shown and row.violation <= best.trial.violation
+    return reaches < sign * best.mean and row.violation <= best.trial.violation
 
 
 def _limits_to_raise(
@@ -205,12 +203,10 @@ def _rounded_up(amount: float) -> str:
     return f"{math.ceil(amount / scale) * scale:.12g}"
 
 
-MOST_COMPARED = 100
-"""The most trials that are compared at once."""
+MOST_COMPARED = 100  # the most trials that are compared at once
 
 
 def parameter_names(trials: Sequence[TrialDetail]) -> list[str]:
-    """The names of all parameters that any of the trials has."""
     return list(dict.fromkeys(name for each in trials for name in each.trial.params))
 
 
@@ -230,7 +226,7 @@ def common_levels(trials: Sequence[TrialDetail]) -> list[float]:
     return sorted(set.intersection(*reached))
 
 
-class Way(enum.Enum):
+class Retraining(enum.Enum):
     """A way to train a configuration anew."""
 
     COMMAND = "hpsearch train"
@@ -238,16 +234,16 @@ class Way(enum.Enum):
     OWN = "the user's own program, from its parameters"
 
 
-def way_to_train(content: Mapping[str, Any]) -> Way | None:
+def retraining_of(content: Mapping[str, Any]) -> Retraining | None:
     """The way for a study with this study file; None if it has no task."""
     task = content.get("task")
     if not isinstance(task, dict) or origin_of(content) is not None:
         return None
     kind = task.get("kind")
     if kind in BUILT_IN:
-        return Way.COMMAND
+        return Retraining.COMMAND
     is_foreign = "library" in task and kind != COMMAND.kind
-    return Way.OWN if is_foreign or kind == ASK.kind else Way.FILE
+    return Retraining.OWN if is_foreign or kind == ASK.kind else Retraining.FILE
 
 
 def as_argument(name: str) -> str:
@@ -259,19 +255,15 @@ def as_argument(name: str) -> str:
 def to_train(
     study: StudyHead, trial: int | None, suggested: Callable[[str], str]
 ) -> list[tuple[str, str]]:
-    """Commands that train a trial's configuration anew, or print its parameters where only a
-    program of the user's own trains it, each with what it does.
-
-    Args:
-        trial: Its number; None for the best one, whichever that is.
-        suggested: Completes a command, such as ``best NAME``, so that it works where it is read.
-    """
-    way, name = way_to_train(study.content), as_argument(study.name)
-    if way is Way.COMMAND:
+    """Commands that train a trial's configuration anew, of the best one if None, or print its
+    parameters where only a program of the user's own trains it; each with what it does. `suggested`
+    completes a command so that it works where it is read."""
+    way, name = retraining_of(study.content), as_argument(study.name)
+    if way is Retraining.COMMAND:
         chosen = "" if trial is None else f"--trial {trial} "
         return [(suggested(f"train {chosen}{name}"), "trains it in full and keeps the model")]
     only = "" if trial is None else f'--where "number = {trial}" '
-    if way is not Way.FILE:
+    if way is not Retraining.FILE:
         return [(suggested(f"best {only}--format json {name}"), "its parameters")]
     settings = suggested(f"best {only}--format yaml {name}")
     train = ("python -m trials best.yaml --out model", "trains them again")

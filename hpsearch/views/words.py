@@ -13,12 +13,13 @@ from hpsearch.domain.lifecycle import State
 from hpsearch.domain.numbers import NOTHING, cell, count, duration, in_unit, moment, number, pairs
 from hpsearch.domain.records import Decision, Environment, Request
 from hpsearch.search.ranking.again import Again
-from hpsearch.search.ranking.selection import Candidate, Ranked, expectation, likely_range, standing
+from hpsearch.search.ranking.repeats import expectation
+from hpsearch.search.ranking.selection import Candidate, Ranked, likely_range, standing
 from hpsearch.search.ranking.trust import Correlation, RungVerdict
 from hpsearch.store.reading.attempts import code_of
 from hpsearch.store.reading.own_ends import OwnEnds
 from hpsearch.store.reading.queries import TrialRow
-from hpsearch.store.reading.standing import BudgetLine, StudyStatus, StudySummary
+from hpsearch.store.reading.status import BudgetLine, StudyStatus, StudySummary
 from hpsearch.store.reading.trust import StudyTrust
 from hpsearch.study_file.models import StudySpec
 from hpsearch.views.result import StudyResult, Unfinished
@@ -75,16 +76,14 @@ def on_the_way(value: float | None, seen_at: float | None, last: float | None, u
 
 
 def values(row: TrialRow) -> str:
-    """A trial's value, or the values of all objectives."""
     return number(row.value) if row.values is None else ", ".join(map(number, row.values))
 
 
 def score(row: Ranked[TrialRow], *, driven: bool) -> str:
-    """The outcome of training a trial again, or where nothing tells it what it has shown; with its
-    state where it is not complete. A trial that runs without a driver (`driven`) is
-    shown as queued, as it will be when the study is resumed."""
+    """The outcome of training a trial again, or else what it has shown, with its state unless it is
+    complete. One that runs without a driver is shown as queued."""
     again, shown, state = row.again, _value(row), row.trial.state
-    if again is not None and (again.runs or again.low is not None):
+    if again is not None and again.is_measured:
         shown = f"{if_again(again)} if trained again"
     if state is State.COMPLETE or row.confirmed is not None:
         return shown
@@ -144,10 +143,9 @@ def sharing(status: StudyStatus) -> str | None:
     return "; ".join(lines)
 
 
-def luck(place: Ranked[TrialRow]) -> str:
-    """The part that luck may have in the value that a trial is ranked by."""
-    again = place.again
-    if again is None or (again.low is None and not again.runs):
+def luck(ranked: Ranked[TrialRow]) -> str:
+    again = ranked.again
+    if again is None or not again.is_measured:
         return "trained once: part of its value may be luck; search.confirm measures that"
     if not again.runs:
         estimated = "how far seeds move it is estimated from the spread of the best trials"
@@ -174,12 +172,12 @@ def without_seed(task: Any) -> str | None:
     )
 
 
-def worth(place: Ranked[TrialRow]) -> str:
+def worth(ranked: Ranked[TrialRow]) -> str:
     """The outcome of training a trial again: ``0.97 if trained again, 90% of the time
     between 0.96 and 0.98``; its own value where nothing tells how far trainings vary."""
-    again = place.again
-    if again is None or (again.low is None and not again.runs):
-        return number(standing(place.trial))
+    again = ranked.again
+    if again is None or not again.is_measured:
+        return number(standing(ranked.trial))
     if again.low is None:
         return f"{number(again.mean)} when trained again"
     between = f"90% of the time between {number(again.low)} and {number(again.high)}"
@@ -187,8 +185,7 @@ def worth(place: Ranked[TrialRow]) -> str:
 
 
 def gain(result: StudyResult) -> str | None:
-    """``0.1 better than the default settings' 0.8 (trial 0)``; None if there is nothing to compare
-    with."""
+    """``0.1 better than the default settings' 0.8 (trial 0)``; None without a comparison."""
     best, default, gained = result.best, result.default, result.gain
     if best is None or default is None or gained is None:
         return None
@@ -199,15 +196,13 @@ def gain(result: StudyResult) -> str | None:
 
 
 def rivals(result: StudyResult) -> str | None:
-    """The trials that are too close to the best one to call, and those trained too little to tell;
-    None where there are none."""
+    """The trials too close to the best one to call, or trained too little to tell, if any."""
     kinds = {"too close to call": result.tied, "trained too little to tell": result.unknown}
     parts = [f"{why}: {_trials(numbers)}" for why, numbers in kinds.items() if numbers]
     return "; ".join(parts) or None
 
 
-MOST_NAMED = 5
-"""Trials that are named of those that are too close to the best to call."""
+MOST_NAMED = 5  # trials that are named of those that are too close to the best to call
 
 
 def _trials(numbers: Sequence[int]) -> str:
@@ -233,7 +228,6 @@ def how_sure(result: StudyResult) -> list[str]:
 
 
 def in_detail(result: StudyResult, status: StudyStatus) -> dict[str, str]:
-    """How sure a result is and what it cost, as facts by their names."""
     best, facts = result.best, dict[str, str | None]()
     if best is not None:
         facts |= {"value": _shown(result, best), "luck": _luck_in(result, best)}
@@ -263,8 +257,7 @@ def own_ends(of: OwnEnds | None) -> str | None:
 
 
 def code(result: StudyResult) -> str | None:
-    """A warning that trials ran different code or data, with that of the best one; None if they did
-    not."""
+    """A warning that trials ran different code or data, with that of the best one, if they did."""
     sessions, own = result.origins.sessions, result.origins.best
     if len(sessions) < 2 or own is None or not result.ranked:
         return None
@@ -314,8 +307,7 @@ def may_still_win(found: Unfinished, command: str) -> str:
     row, best = found.trial, found.best
     against = "no trial is complete"
     if best is not None:
-        value = best.value if best.again is None else best.again.mean
-        against = f"the best complete trial, {best.trial.number}, has {number(value)}"
+        against = f"the best complete trial, {best.trial.number}, has {number(best.mean)}"
     others = f", as may {count(found.others, 'other')}" if found.others else ""
     stopped = f"trial {row.number}, which stopped at {_of_total(row.resource, found.spec)}"
     return (
@@ -379,7 +371,7 @@ def opening(
 ) -> tuple[str, ...]:
     """The pieces of the first sentence: ``accuracy 0.971, 0.03 better than the defaults, from 24
     trials in 14 s; trained once``. `name` writes the name of a metric."""
-    metrics = [name(metric) for metric, _ in result.objectives]
+    metrics = list(map(name, result.metrics))
     effort, best = _effort(summary), result.best
     if best is not None:
         over = best.trial.violation

@@ -110,7 +110,7 @@ def heard(url: str, trial: int) -> float:
     """When the process that has a trial gave its last sign of life."""
     with closing(Store.open(url)) as store, store.reading() as connection:
         beats = heartbeats.read(connection, 1)
-    return next(beat.heard for beat in beats if beat.trial == trial)
+    return next(beat.renewed for beat in beats if beat.trial == trial)
 
 
 def ended(url: str) -> list[Trial]:

@@ -16,7 +16,7 @@ from hpsearch.store.reading.best import best_trials
 from hpsearch.store.reading.files import write
 from hpsearch.store.reading.frames import attempts_table, reports_table, trials_table
 from hpsearch.store.reading.queries import each_trial, only_study
-from hpsearch.store.reading.standing import study_status
+from hpsearch.store.reading.status import study_status
 from hpsearch.store.store import Store
 from hpsearch.views.report.data import report_data
 from hpsearch.views.report.page import page

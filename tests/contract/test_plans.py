@@ -15,7 +15,7 @@ from sqlalchemy.engine import Engine
 
 from hpsearch.store.reading.best import best_trials
 from hpsearch.store.reading.queries import find_study, trial_detail, trial_rows
-from hpsearch.store.reading.standing import list_studies, study_status
+from hpsearch.store.reading.status import list_studies, study_status
 from hpsearch.store.reading.trust import study_trust
 from hpsearch.store.store import Store
 from hpsearch.views.result import study_result

@@ -10,7 +10,6 @@ import pytest
 from sqlalchemy import make_url
 
 import hpsearch
-from hpsearch.errors import UserError
 from hpsearch.store.audit.invariants import violations
 from hpsearch.store.store import Store
 from support.running.postgresql import free_port, pgbouncer
@@ -61,17 +60,6 @@ def test_clients_take_turns_on_one_session(pooled):
             assert one.study_names() == other.study_names() == []
 
 
-@pytest.mark.parametrize("pooled", ["transaction"], indirect=True)
-def test_statements_that_the_url_has_prepared_are_lost_and_that_is_explained(pooled, run):
-    Store.open(pooled).close()
-    url = f"{pooled}?prepare_threshold=0"
-    with closing(Store.open(pooled)):
-        for _ in range(3):
-            code, _, said = run("ls", "--storage", url)
-    assert (code, "Traceback" in said) == (2, False)
-    assert "leave prepare_threshold out of the URL" in said
-
-
 @pytest.mark.parametrize("pooled", ["statement"], indirect=True)
 def test_a_pooler_of_statements_is_refused_by_name(pooled, run):
     code, _, said = run("ls", "--storage", pooled)
@@ -80,16 +68,10 @@ def test_a_pooler_of_statements_is_refused_by_name(pooled, run):
     assert "pool_mode = transaction" in said
 
 
-@pytest.mark.parametrize(("option", "prepares"), [("0", True), ("none", False), (None, False)])
-def test_statements_are_prepared_only_as_the_url_says(postgresql_url, option, prepares):
-    url = postgresql_url + (f"&prepare_threshold={option}" if option else "")
-    with closing(Store.open(url)) as store:
+@pytest.mark.parametrize("option", ["", "&prepare_threshold=0"])
+def test_no_statement_is_prepared_whatever_the_url_says(postgresql_url, option):
+    with closing(Store.open(f"{postgresql_url}{option}")) as store:
         store.study_names()
         with store.reading() as connection:
             prepared = connection.exec_driver_sql("SELECT count(*) FROM pg_prepared_statements")
-            assert bool(prepared.scalar_one()) == prepares
-
-
-def test_a_threshold_that_is_not_a_number_is_the_users_mistake(postgresql_url):
-    with pytest.raises(UserError, match="prepare_threshold in the database URL is 'soon'"):
-        Store.open(f"{postgresql_url}&prepare_threshold=soon")
+            assert prepared.scalar_one() == 0

@@ -38,7 +38,7 @@ from hpsearch.store.reading.queries import (
     trial_detail,
     trial_rows,
 )
-from hpsearch.store.reading.standing import list_studies, study_status
+from hpsearch.store.reading.status import list_studies, study_status
 from hpsearch.store.reading.trust import StudyTrust
 from hpsearch.store.store import Store
 from hpsearch.study_file.expressions.meaning import Expression
@@ -620,7 +620,7 @@ def test_the_status_of_a_study_tells_its_trials_budget_work_and_failures(store):
     with store.reading() as connection:
         later = study_status(connection, only_study(connection))
     assert status.summary.state == "running"
-    assert status.summary.driver == "me@here:17"
+    assert status.summary.head.driver == "me@here:17"
     assert status.summary.trials == {State.COMPLETE: 2, State.FAILED: 2, State.RUNNING: 1}
     assert {(b.name, b.used, b.most) for b in status.summary.budget} == {
         ("trials", 4, 10),
@@ -637,7 +637,7 @@ def test_the_status_of_a_study_tells_its_trials_budget_work_and_failures(store):
         ("diverged", 2, 2, "second")
     ]
     assert later.summary.state == "abandoned"
-    assert later.summary.driver is None
+    assert later.summary.head.driver is None
 
 
 PRICED = SPEC.replace("cost_per_gpu_hour: 2", "cost_per_gpu_hour: {a100: 2, T4: 0.5}")

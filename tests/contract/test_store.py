@@ -2,7 +2,6 @@
 time."""
 
 import math
-import pickle
 import threading
 import time
 
@@ -461,8 +460,3 @@ def test_processes_that_open_a_new_database_at_once_agree(database_url):
         thread.join()
     assert problems == []
     assert sorted(Store.open(database_url).study_names()) == ["s-0", "s-1", "s-2", "s-3"]
-
-
-def test_a_store_travels_to_another_process_by_its_url(store):
-    new_study(store)
-    assert pickle.loads(pickle.dumps(store)).study_names() == ["a-study"]

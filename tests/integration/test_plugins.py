@@ -120,6 +120,10 @@ class Environment:
         theirs = sysconfig.get_path("purelib")
         (Path(place) / "theirs.pth").write_text(f"import site; site.addsitedir({theirs!r})\n")
 
+    def uninstall(self, package: str) -> None:
+        pip = [sys.executable, "-m", "pip", "--python", self.python, "uninstall", "--yes"]
+        subprocess.run([*pip, "--quiet", package], check=True)
+
     def hpsearch(self, *words: str) -> subprocess.CompletedProcess[str]:
         """Run a command in the folder of the study."""
         environment = {**os.environ, "PYTHONWARNINGS": "ignore"}
@@ -149,6 +153,13 @@ def test_the_plugins_of_the_page_are_installed_and_a_study_uses_both(tmp_path):
     assert abs(sent[5]["params"]["x"] - 0.3) <= 0.3 * 0.7 + 0.7 * best
     told = there.hpsearch("trials", "--format", "json").stdout
     assert "drawn by near" in there.hpsearch("show", "tiny", "3").stdout + told
+    there.uninstall("lab-plugins")
+    for words in (["ls"], ["status"], ["best"], ["show", "3"], ["export", "--to", "trials.csv"]):
+        read = there.hpsearch(*words)
+        assert read.returncode == 0, read.stderr
+    refused = there.hpsearch("resume", "tiny", "--trials", "7")
+    assert refused.returncode == 2
+    assert "near is offered by no plugin that is installed" in refused.stderr
 
 
 def test_a_plugin_that_raises_never_ends_a_study(tmp_path):

@@ -9,7 +9,6 @@ import functools
 import inspect
 from collections.abc import Callable, Iterator
 from dataclasses import MISSING, fields, is_dataclass
-from importlib import import_module
 from importlib.metadata import version
 from inspect import Parameter, Signature
 from typing import Annotated, Any, get_type_hints
@@ -18,7 +17,7 @@ import typer
 from typer import Option
 
 import hpsearch
-from hpsearch.domain.plugins.door import packages
+from hpsearch.domain.plugins.door import named, packages
 
 app = typer.Typer(
     help=hpsearch.__doc__,
@@ -73,11 +72,8 @@ def command(
 
 def called_by(function: Command) -> Command:
     """What a command calls: the function that declares it, or another one, which is imported."""
-    if function not in CALLED:
-        return function
-    module, _, name = CALLED[function].partition(":")
-    found: Command = getattr(import_module(f"hpsearch.cli.{module}"), name)
-    return found
+    called = CALLED.get(function)
+    return function if called is None else named(f"hpsearch.cli.{called}")
 
 
 def _with_single_options(function: Command) -> Command:

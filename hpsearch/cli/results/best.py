@@ -14,11 +14,11 @@ from hpsearch.cli.streams import ReaderGone
 from hpsearch.errors import UserError
 from hpsearch.store.reading.attempts import recorded_arithmetic
 from hpsearch.store.reading.queries import StudyHead, TrialRow, find_study
-from hpsearch.store.reading.standing import study_status, study_summary
+from hpsearch.store.reading.status import study_status, study_summary
 from hpsearch.store.store import Store
 from hpsearch.study_file import space as spaces
 from hpsearch.study_file.reading import space_in
-from hpsearch.views.documents import best_documents, listed
+from hpsearch.views.documents import best_documents
 from hpsearch.views.result import StudyResult, as_argument, study_result, to_train, unfinished
 from hpsearch.views.terminal import tables
 from hpsearch.views.terminal.status import result_tables
@@ -32,10 +32,7 @@ _DATA_SUFFIXES = frozenset({".csv", ".tsv", ".parquet", ".json", ".jsonl"})
 
 
 def print_best(name: str | None, wanted: Best, format: Format, storage: str) -> None:
-    """Print the best trials, best first; as YAML, the settings that train them.
-
-    With several objectives these are the trials that no other trial beats in all of them.
-    """
+    """Print the best trials, best first, or the front; as YAML, the settings that train them."""
     settings_of_all = []
     with reading(storage) as connection:
         study = chosen_study(connection, name)
@@ -44,9 +41,9 @@ def print_best(name: str | None, wanted: Best, format: Format, storage: str) -> 
         may_win = unfinished(connection, result) if is_said else None
         summary = study_summary(connection, study, result.ranked) if is_said else None
         if format is Format.YAML:
-            for place in listed(result, wanted.top):
-                recorded = recorded_arithmetic(connection, study, place.trial.number)
-                settings_of_all.append(settings(study, place.trial, recorded))
+            for each in result.shown(wanted.top):
+                recorded = recorded_arithmetic(connection, study, each.trial.number)
+                settings_of_all.append(settings(study, each.trial, recorded))
     if format is Format.YAML and not result.ranked:
         see = f"see its progress: hpsearch status {study.name}"
         raise UserError(_nothing(study, wanted), see)
@@ -57,10 +54,9 @@ def print_best(name: str | None, wanted: Best, format: Format, storage: str) -> 
     elif result.ranked:
         if summary is not None:
             show("".join(opening(result, summary)))
-        names = [metric for metric, _ in result.objectives]
-        objectives = ["value"] if len(names) == 1 else names
-        places = listed(result, wanted.top)
-        show(tables.best(places, terminal_width(), objectives, result.seen_at))
+        objectives = ["value"] if len(result.metrics) == 1 else result.metrics
+        shown = result.shown(wanted.top)
+        show(tables.best(shown, terminal_width(), objectives, result.seen_at))
         for line in how_sure(result):
             note(line)
         if may_win is not None:
@@ -77,9 +73,8 @@ def _nothing(study: StudyHead, wanted: Best) -> str:
 
 
 def settings(study: StudyHead, trial: TrialRow, recorded: Arithmetic | None) -> dict[str, Any]:
-    """The file with which `python -m trials` trains a trial's configuration, from any folder, as
-    the trial computed if that is recorded. Raises UserError if the study was not made from a study
-    file."""
+    """The file with which `python -m trials` trains a trial's configuration, computing as recorded.
+    Raises UserError if the study was not made from a study file."""
     spec = study.content
     if "task" not in spec:
         message = f"study {study.name} was not made from a study file, so it has no task to train"
@@ -110,7 +105,6 @@ def settings(study: StudyHead, trial: TrialRow, recorded: Arithmetic | None) -> 
 
 
 def _absolute(value: Any, base: str | None) -> Any:
-    """A task's path made absolute; any other value stays as it is."""
     if base is None or not isinstance(value, str):
         return value
     path = Path(base) / value
@@ -132,7 +126,6 @@ def print_result(store: Store, name: str, suggested: Callable[[str], str]) -> No
 
 
 def _next_commands(result: StudyResult, suggested: Callable[[str], str]) -> list[tuple[str, str]]:
-    """The commands that most people want next, each with what it does."""
     study, name = result.study, as_argument(result.study.name)
     if not result.ranked:
         return [(suggested(f"trials {name}"), "what happened to each trial")]

@@ -11,35 +11,33 @@ import yaml
 from pydantic import TypeAdapter, ValidationError
 
 from hpsearch.cli.opening import chosen_study, reading
-from hpsearch.cli.options import StudyExport
+from hpsearch.cli.options import DESTINATIONS, StudyExport
 from hpsearch.cli.output import What, log_as_notes, note, refuse_taken, whole_file
 from hpsearch.domain.numbers import count, size
 from hpsearch.domain.plugins.door import named, offers_of, taking
 from hpsearch.domain.plugins.offers import SourcePlugin
 from hpsearch.errors import Interrupted, Unreachable, UserError
 from hpsearch.store.store import Store
-from hpsearch.study_file.trackers import TRACKERS, NamedTracker, TrackerList
+from hpsearch.study_file.trackers import NamedTracker, TrackerList
 from hpsearch.study_file.validation import problems_of
 from hpsearch.views.report.data import report_data
 from hpsearch.views.report.page import html_report, markdown_report
 
-PLACES = f"a .csv or .parquet file, {', '.join(TRACKERS)}, optuna, or the URL of an Optuna storage"
 SUFFIXES = (".csv", ".parquet")
 
 _TRACKERS: TypeAdapter[tuple[NamedTracker, ...]] = TypeAdapter(TrackerList)
 
 
 def export_study(wanted: StudyExport) -> None:
-    """Write a study to a place: a file, a tracker as a study file writes it, `optuna` or the URL of
-    an Optuna storage; without one, to the trackers of the study file."""
+    """Write a study to one of `DESTINATIONS`; without one, to the trackers of the study file."""
     to = wanted.to
     is_file = to is not None and Path(to).suffix in SUFFIXES
     if not is_file and wanted.what is not What.TRIALS:
         raise UserError("--what is for files", "leave it out, or name a file: --to reports.csv")
     if to is not None and is_file:
         _export_file(Path(to), wanted)
-    elif to is not None and (place := _place_of(to)):
-        _copy(place, to, wanted)
+    elif to is not None and (copier := _copier_of(to)):
+        _copy(copier, to, wanted)
     elif to is not None and Path(to).suffix and "{" not in to:
         example = f"for example: --to {Path(to).stem}.csv"
         raise UserError(f"{to}: exports are .csv or .parquet files", example)
@@ -48,7 +46,6 @@ def export_study(wanted: StudyExport) -> None:
 
 
 def _export_file(to: Path, wanted: StudyExport) -> None:
-    """Write a CSV or Parquet file, completely or not at all."""
     # Imported here: pandas and Optuna are slow to import, and each place needs one of them.
     from hpsearch.store.reading import frames
     from hpsearch.store.reading.files import write
@@ -66,19 +63,19 @@ def _export_file(to: Path, wanted: StudyExport) -> None:
     note(f"wrote {count(rows, wanted.what.removesuffix('s'))} of {study.name} to {to}")
 
 
-def _place_of(to: str) -> SourcePlugin | None:
-    """The plugin that copies studies to a place, by its own name or by what it takes."""
+def _copier_of(to: str) -> SourcePlugin | None:
+    """The plugin that copies studies to a destination: by its own name or by what it takes."""
     able = {name: each for name, each in offers_of(SourcePlugin).items() if each.copy}
     return able.get(to) or taking(to, able.values())
 
 
-def _copy(place: SourcePlugin, to: str, wanted: StudyExport) -> None:
+def _copy(copier: SourcePlugin, to: str, wanted: StudyExport) -> None:
     with reading(wanted.storage) as connection:
         study = chosen_study(connection, wanted.name)
     with closing(Store.open(wanted.storage, create=False)) as store:
         record = store.find_study(study.name)
         each_trial = store.each_trial(study.id)
-        trials, where = named(place.copy)(record, each_trial, to, replace=wanted.force)
+        trials, where = named(copier.copy)(record, each_trial, to, replace=wanted.force)
     note(f"wrote {count(trials, 'trial')} of {study.name} to {where}")
 
 
@@ -95,7 +92,7 @@ def _send(wanted: StudyExport) -> None:
         trackers = trackers or spec_of(record).track
         if not trackers:
             what = f"there is no place to export to: the study file of {name} names no tracker"
-            raise UserError(what, f"add --to with {PLACES}")
+            raise UserError(what, f"add --to with {DESTINATIONS}")
         refuse_if_held(store, name)
         refuse_missing(trackers)
         if not record.checkpoints:
@@ -115,7 +112,6 @@ def _send(wanted: StudyExport) -> None:
 
 
 def _named(to: str) -> tuple[NamedTracker, ...]:
-    """The tracker of ``--to``."""
     try:
         return _TRACKERS.validate_python(yaml.safe_load(to))
     except yaml.YAMLError:
@@ -123,7 +119,7 @@ def _named(to: str) -> tuple[NamedTracker, ...]:
         raise UserError("--to: cannot be read", hint) from None
     except ValidationError as error:
         problem = problems_of(error)[0]
-        raise UserError(f"--to: {problem.what}", f"name {PLACES}") from None
+        raise UserError(f"--to: {problem.what}", f"name {DESTINATIONS}") from None
 
 
 HTML = (".html", ".htm")
@@ -131,9 +127,7 @@ MARKDOWN = (".md", ".markdown")
 
 
 def report_study(name: str | None, out: Path | None, storage: str, *, force: bool) -> None:
-    """Write the report of a study to a file, HTML or Markdown by its name, or as Markdown to
-    stdout. Raises UserError if the name is that of neither, the file exists or cannot be written,
-    or Plotly is not installed."""
+    """Write the report of a study to a file, HTML or Markdown by its name, or to stdout."""
     if out is not None:
         if out.suffix.lower() not in (*HTML, *MARKDOWN):
             example = f"for example: -o {out.stem or 'report'}.html"

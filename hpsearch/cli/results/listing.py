@@ -19,7 +19,7 @@ from hpsearch.errors import NoDatabase, StudyNotFound, UserError
 from hpsearch.store.reading.attempts import logs_of
 from hpsearch.store.reading.best import details_again
 from hpsearch.store.reading.queries import Rows, each_trial, find_study
-from hpsearch.store.reading.standing import list_studies, study_status
+from hpsearch.store.reading.status import list_studies, study_status
 from hpsearch.store.reading.trust import study_trust
 from hpsearch.store.store import Store
 from hpsearch.views import documents
@@ -30,7 +30,6 @@ from trials.checkpoints import folders
 
 
 def print_studies(storage: str, format: Format) -> None:
-    """Print all studies, the newest first."""
     with reading(storage) as connection:
         studies = list_studies(connection)
     if format is not Format.TABLE:
@@ -59,7 +58,7 @@ def print_status(name: str | None, storage: str, format: TreeFormat, watch: bool
         _print_waiting(job, format)
         return
     queued = None
-    if found.summary.driver is None and output.was_submitted():
+    if found.summary.head.driver is None and output.was_submitted():
         queued = waiting(study.name, storage)
     disk = found.summary.checkpoint_bytes
     if disk is None:  # no driver has recorded it
@@ -77,7 +76,6 @@ def print_status(name: str | None, storage: str, format: TreeFormat, watch: bool
 
 
 def _print_waiting(job: QueuedJob, format: TreeFormat) -> None:
-    """Print how a study stands that is only in a queue."""
     if format is TreeFormat.TABLE:
         show(tables.fact_table({"study": job.study, "state": job.in_words}, terminal_width()))
     else:
@@ -111,8 +109,7 @@ def _watch_status(name: str | None, storage: str, format: TreeFormat) -> None:
 
 def _looks(store: Store, name: str) -> Iterator[tuple[dict[str, Any], list[RenderableType]]]:
     """The study every few seconds, and once more when its driver has left: as a document, and as
-    parts to draw. The transaction has ended when a look is given out: who waits at a pager must not
-    hold the database open."""
+    parts to draw. No transaction is open meanwhile: a pager may wait."""
     while True:
         with store.reading() as connection:
             study = find_study(connection, name)
@@ -120,7 +117,7 @@ def _looks(store: Store, name: str) -> Iterator[tuple[dict[str, Any], list[Rende
             document = documents.status_document(
                 found, study_trust(connection, study), found.summary.checkpoint_bytes
             )
-            if found.summary.driver is None:
+            if found.summary.head.driver is None:
                 disk = found.summary.checkpoint_bytes
                 parts = status.status(
                     found, time.time(), terminal_width(), disk, suggested=output.suggested
@@ -155,8 +152,7 @@ EXAMPLES = "for example: hpsearch show NAME 7, or hpsearch show NAME 7 12"
 
 
 def name_and_numbers(words: Sequence[str]) -> tuple[str | None, list[int]]:
-    """The study's name, None if it is not given, and the numbers of one trial or more. Raises
-    UserError if the words of a command line are not that."""
+    """The study's name, if it is given, and the numbers of trials. Raises UserError."""
     first, *rest = words
     name = None if _is_number(first) else first
     numbers = words if name is None else rest
@@ -171,8 +167,7 @@ def _is_number(word: str) -> bool:
 
 
 def print_trial(name: str | None, number: int, format: TreeFormat, storage: str) -> None:
-    """Print a trial's parameters, reports, attempts and decisions. Raises UserError if there is no
-    such trial."""
+    """Print a trial's parameters, reports, attempts and decisions. Raises UserError."""
     with reading(storage) as connection:
         study = chosen_study(connection, name)
         (detail,) = details_again(connection, study, [number])
@@ -188,8 +183,7 @@ def print_trial(name: str | None, number: int, format: TreeFormat, storage: str)
 def print_comparison(
     name: str | None, numbers: Sequence[int], format: TreeFormat, storage: str
 ) -> None:
-    """Print what trials have in common and what differs. Raises UserError if there is no such
-    trial, or they are one or too many."""
+    """Print what differs between trials. Raises UserError if they are one or too many."""
     if len(set(numbers)) < 2:
         raise UserError(f"trial {numbers[0]} is compared with itself", EXAMPLES)
     if len(numbers) > MOST_COMPARED:

@@ -18,8 +18,7 @@ from hpsearch.views.terminal.escapes import escaped
 from trials.checkpoints import folders
 from trials.checkpoints.disk.log_file import EARLIER, OURS
 
-LOOK_S = 1.0
-"""Seconds between two looks at a log that is followed."""
+LOOK_S = 1.0  # seconds between two looks at a log that is followed
 _STEERING = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 """The escapes with which progress bars colour text and move the cursor."""
 
@@ -27,9 +26,8 @@ _STEERING = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 def print_logs(
     name: str | None, number: int, attempt: int | None, storage: str, *, follow: bool
 ) -> None:
-    """Print the logs of one attempt of a trial or of all, from the first one on; with `follow`,
-    until the trial has ended, or nobody drives its study. Raises UserError if there is no such
-    trial or attempt, it has no logs, or they are not here."""
+    """Print the logs of one attempt of a trial or of all; with `follow`, until the trial has ended,
+    or nobody drives its study. Raises UserError if there are none, or they are not here."""
     study, detail = _read(name, number, storage)
     folder = study.checkpoints
     if folder is None:
@@ -75,17 +73,15 @@ class _Printed:
         self._trial = trial
         self._attempt = attempt
         self._logs: dict[int, _Log] = {}
-        self._over: set[int] = set()
-        """The attempts whose end was printed."""
+        self._over: set[int] = set()  # the attempts whose end was printed
 
     @property
     def any(self) -> bool:
-        """True if there is a log of any of the attempts."""
         return any(log.begin is not None for log in self._logs.values())
 
     def print_new(self, attempts: list[Mapping[str, Any]], *, to_the_end: bool) -> None:
-        """Print what is new in the logs of these attempts (rows); with `to_the_end`, also a last
-        line without an end."""
+        """Print what is new in the logs of these attempts, with `to_the_end` unfinished lines
+        too."""
         for row in attempts:
             number = int(row["number"])
             if self._attempt not in (None, number) or number in self._over:
@@ -107,8 +103,7 @@ class _Log:
         """The first line of the part that was read last: it has a time in it, so that another part
         begins in another way. None before anything was read."""
         self._place = str(folders.log_of(folder, trial, attempt))
-        self._printed = 0
-        """The printed characters of that part."""
+        self._printed = 0  # the printed characters of that part
 
     def new_lines(self, *, to_the_end: bool) -> Iterator[str]:
         """The lines that were not printed yet; with `to_the_end`, also an unfinished one."""
@@ -138,8 +133,7 @@ def _end_of(row: Mapping[str, Any]) -> str:
 
 
 def _content(log: str) -> str | None:
-    """The text of a log, at a path or a URL; None if there is none. Raises UserError if it cannot
-    be read."""
+    """The text of a log, at a path or a URL; None without one. Raises UserError."""
     folder, name = folders.split(log)
     try:
         if folders.is_url(log):

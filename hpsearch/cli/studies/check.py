@@ -35,7 +35,7 @@ from hpsearch.store.version import stored_version
 from hpsearch.study_file.models import StudySpec
 from hpsearch.study_file.reading import advice, load
 from hpsearch.study_file.types import AUTO
-from hpsearch.views import forecast, words
+from hpsearch.views import plan, words
 from trials.contract import Problem, TaskError
 from trials.descriptions.builtin import BUILT_IN
 from trials.descriptions.command import COMMAND, line_of
@@ -46,8 +46,7 @@ from trials.tasks.function import function_task
 
 
 def check_study(study: Path, storage: str, address: str | None) -> None:
-    """Check a study file, its data, the database at a URL and the cluster at an address, if one is
-    given; train up to a first report; print the plan, and how long the study will take."""
+    """Check a study file, its data, the database and the cluster; print the plan and its time."""
     remarks: list[str] = []
     spec = load(study, inspect=partial(_inspect, remarks))
     refuse_missing(spec.track)
@@ -70,19 +69,19 @@ def check_study(study: Path, storage: str, address: str | None) -> None:
         measured = {**first_trial.first_report(spec, study.name, device, note), **measured}
     capacity = None
     if address is None:
-        capacity = forecast.Capacity(cpus=os.cpu_count() or 1, gpus=gpu.count())
-    show(*forecast.plan(spec, measured, capacity, terminal_width()))
-    workers = forecast.workers_of(spec.resources, capacity)
-    checkpoint = forecast.checkpoint_of(measured)
+        capacity = plan.Capacity(cpus=os.cpu_count() or 1, gpus=gpu.count())
+    show(*plan.plan(spec, measured, capacity, terminal_width()))
+    workers = plan.workers_of(spec.resources, capacity)
+    checkpoint = plan.checkpoint_of(measured)
     if checkpoint is not None:
-        for line in forecast.checkpoint_warnings(spec, checkpoint, workers, folder):
+        for line in plan.checkpoint_warnings(spec, checkpoint, workers, folder):
             note(f"{study.name}: {line}")
     if exists:
         note(
             f"study {spec.study} is already in the database: "
             "resume it, or give the new study another name"
         )
-    note(forecast.sentence(spec, measured, workers, capacity))
+    note(plan.sentence(spec, measured, workers, capacity))
     no_seed = words.without_seed(spec.task)
     if no_seed is not None:
         note(f"{study.name}: {no_seed}")
@@ -95,8 +94,7 @@ def check_study(study: Path, storage: str, address: str | None) -> None:
 
 
 def _finds_gpu(spec: StudySpec, address: str | None) -> bool:
-    """True if torch can use a GPU of this machine. Raises UserError if a study that would run on
-    its GPUs needs torch for that, and it cannot."""
+    """True if torch can use a GPU. Raises UserError if a study needs one that it cannot use."""
     if gpu.can_be_used():
         return True
     if address is None and gpu.installed():

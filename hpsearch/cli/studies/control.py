@@ -34,7 +34,6 @@ from hpsearch.views.terminal.escapes import escaped
 
 
 def stop(name: str, trial: int | None, storage: str) -> None:
-    """Ask for the end of one trial, or for that of all work on the study."""
     if trial is None and _is_cancelled(name, storage):
         return
     with closing(Store.open(storage, create=False)) as store:
@@ -60,7 +59,6 @@ def _is_cancelled(name: str, storage: str) -> bool:
 
 
 def propose(name: str, proposal: Proposal, storage: str) -> None:
-    """Ask for a configuration to be tried next."""
     text, like = proposal.configuration, proposal.like
     if not text and like is None:
         example = 'for example: hpsearch enqueue NAME "lr=1e-4"'
@@ -83,13 +81,11 @@ def propose(name: str, proposal: Proposal, storage: str) -> None:
 
 
 def raise_budget(store: Store, name: str, limits: Mapping[str, float | str]) -> None:
-    """Ask a study that runs for higher limits."""
     written = ", ".join(f"{limit} {value}" for limit, value in limits.items())
     _ask(store, name, RequestKind.BUDGET, dict(limits), f"study {name} goes on with {written}")
 
 
 def _ask(store: Store, name: str, kind: RequestKind, content: dict[str, Any], done: str) -> None:
-    """Ask something of a study, and print its driver's reply."""
     reply, is_driven = ask(store, name, kind, content, origin())
     if not is_driven:
         note(f"study {name} has no driver: the next one sees to it (hpsearch resume {name})")
@@ -102,7 +98,6 @@ def _ask(store: Store, name: str, kind: RequestKind, content: dict[str, Any], do
 
 
 def origin() -> str:
-    """The user and the machine that ask."""
     try:
         user = getpass.getuser()
     except (KeyError, OSError):  # nobody of that number is known here
@@ -143,11 +138,8 @@ def _stop_study(store: Store, name: str) -> None:
 
 
 def remove_study(name: str, storage: str, *, yes: bool, keep_checkpoints: bool) -> None:
-    """Remove a study from the database, and its checkpoints; in a terminal, ask first unless `yes`.
-
-    Checkpoints are removed first: if that fails, the study is still there, and the removal can be
-    repeated.
-    """
+    """Remove a study from the database, and before that its checkpoints, so that a removal that
+    fails can be repeated; in a terminal, ask first unless `yes`."""
     with closing(Store.open(storage, create=False)) as store:
         record = store.find_study(name)
         refuse_if_held(store, name)

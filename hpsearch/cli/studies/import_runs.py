@@ -17,8 +17,6 @@ from hpsearch.study_file.types import STUDY_NAME
 def import_runs(
     source: str, name: str, columns: RunColumns, storage: str, *, dry_run: bool
 ) -> None:
-    """Bring past runs, from a table or a storage of Optuna's, in as a finished study, all of them
-    or none."""
     if not re.fullmatch(STUDY_NAME, name):
         raise UserError(f"--name {name}: use letters, digits, '.', '_' and '-', at most 100")
     mapped = Mapped(

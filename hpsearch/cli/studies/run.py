@@ -37,10 +37,11 @@ from hpsearch.store.connecting.url import parse_url, refuse_in_memory
 from hpsearch.store.reading.queries import find_study
 from hpsearch.store.store import Store
 from hpsearch.store.study_texts import content_of
+from hpsearch.study_file.methods import refuse_unusable
 from hpsearch.study_file.models import Resources, StudySpec
 from hpsearch.study_file.reading import advice, load, origin_of
 from hpsearch.study_file.text import configurations, with_budget
-from hpsearch.study_file.trackers import NamedTracker
+from hpsearch.study_file.trackers import NamedTracker, uninstalled
 from hpsearch.views.live import LiveView, StudyPanel
 from trials.descriptions.description import ASK
 
@@ -94,7 +95,6 @@ def run_study(study: Path, options: RunOptions, *, resume: bool = False) -> None
 
 
 def _exists(store: Store, spec: StudySpec, file: Path) -> StudyExists:
-    """The refusal of a new study under a name that is taken, with the command that goes on."""
     what = f"study {spec.study} is already in {store.display_url}"
     changes = changes_between(spec_of(store.find_study(spec.study)), spec)
     resume = command(f"resume {shlex.quote(spec.study)}")
@@ -117,13 +117,10 @@ def resume_study(
     source: Path | None = None,
     retry: str | None = None,
 ) -> None:
-    """Continue an interrupted study from the database alone, or a finished one with more budget.
-
-    The limits replace those of the study file. A study that runs elsewhere goes on there, with more
-    budget. `base` is the folder of its data and modules from now on; None for the one on record.
-    The trial `finish` is trained to its end. `source` is a study file with other settings of how
-    trials are read and run. The failed trials `retry` run again.
-    """
+    """Continue an interrupted study from the database alone, or a finished one with more budget;
+    one that runs elsewhere goes on there. `base` is the folder of its data and modules from now on;
+    None for the one on record. The trial `finish` is trained to its end. `source` is a study file
+    with other settings of how trials are read and run. The failed trials `retry` run again."""
     worker_count(options.workers)
     prepared(name, options.watches)
     budget = limits.given
@@ -152,6 +149,7 @@ def resume_study(
             study.base = str(base.absolute())
         spec = spec_of(study)
         refuse_asked(spec)
+        refuse_unusable(spec.search.sampler, spec.search.pruner)
         known_good = configurations(options.enqueue or (), spec)
         _refuse_too_few(spec, history, is_raised="trials" in budget, enqueues=bool(known_good))
         home = folder_of(spec, study, options.checkpoints)
@@ -174,7 +172,6 @@ def resume_study(
 
 
 def _note_finish(spec: StudySpec, history: History, number: int) -> None:
-    """Say from where a trial is trained to its end. Raises UserError if it cannot be."""
     if on_ray.can_continue(history, number):
         total = spec.budget.per_trial.total
         at = f"{number_text(history.trials[number].trains_from)} of {number_text(total)}"
@@ -184,7 +181,6 @@ def _note_finish(spec: StudySpec, history: History, number: int) -> None:
 
 
 def _refuse_unfinished(history: History, number: int) -> None:
-    """Raise UserError if a trial that was to be trained to its end was not."""
     trial = history.trials[number]
     if trial.state is State.COMPLETE:
         note(f"trial {number} is complete, with {number_text(trial.value)}")
@@ -205,7 +201,6 @@ def _runs_elsewhere(store: Store, name: str) -> bool:
 
 
 def _resources(options: RunOptions, spec: StudySpec) -> Resources:
-    """The study file's resources, with the workers that the command line gives."""
     workers = worker_count(options.workers)
     update = {} if workers is None else {"workers": workers}
     return spec.resources.model_copy(update=update)
@@ -249,7 +244,11 @@ def _drive(
 
 
 def _installed(spec: StudySpec) -> list[NamedTracker]:
-    """The trackers of a study whose packages are installed; the others are named in a note."""
+    """The trackers of a study whose packages are installed; the others are named in notes."""
+    gone = uninstalled(content_of(spec.text).get("track"))
+    if gone:
+        what = f"no plugin that is installed offers {' or '.join(gone)}"
+        note(f"track: {what}; the study goes on without - see hpsearch --version")
     absent = missing(spec.track)
     if absent:
         names = ", ".join(absent)
@@ -258,7 +257,6 @@ def _installed(spec: StudySpec) -> list[NamedTracker]:
 
 
 def refuse_asked(spec: StudySpec) -> None:
-    """Refuse a study that nothing here can train."""
     if spec.task["kind"] == ASK.kind:
         raise UserError(
             f"study {spec.study} has no task to train: its trials are asked for in Python",
@@ -276,8 +274,7 @@ def _refuse_imported(study: StudyRecord) -> None:
 
 
 def _refuse_too_few(spec: StudySpec, history: History, *, is_raised: bool, enqueues: bool) -> None:
-    """Refuse a limit on trials below those that have started, and one that leaves none to try what
-    is enqueued; repeats do not count."""
+    """Refuse a limit below the trials that have started, or with no room for what is enqueued."""
     started = sum(trial.role is not Role.CONFIRM for trial in history.trials)
     limit = spec.budget.trials
     if limit is not None and is_raised and limit < started:

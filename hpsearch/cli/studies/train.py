@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -24,7 +23,7 @@ from hpsearch.store.reading.best import best_trials
 from hpsearch.store.reading.queries import StudyHead, TrialDetail, TrialRow, trial_detail
 from hpsearch.study_file.models import StudySpec
 from hpsearch.study_file.reading import origin_of, parse, refusal
-from hpsearch.views.result import Way, to_train, way_to_train
+from hpsearch.views.result import Retraining, retraining_of, to_train
 from hpsearch.views.words import expected, may_change
 from trials.contract import TaskError
 from trials.descriptions.builtin import BUILT_IN, describe
@@ -43,10 +42,9 @@ def train_model(name: str, wanted: FinalTraining, storage: str) -> None:
         study = chosen_study(connection, name)
         detail = _chosen(connection, study, wanted.trial)
         trial = detail.trial
-        before = _Before(
-            session_at(connection, study, _began(detail)),
-            recorded_arithmetic(connection, study, trial.number),
-        )
+        began = min((float(each["started"]) for each in detail.attempts), default=math.inf)
+        session = session_at(connection, study, began)
+        recorded = recorded_arithmetic(connection, study, trial.number)
     spec = _recorded_spec(study)
     if spec.task["kind"] not in BUILT_IN:
         message = f"study {study.name} searches your own code, which this command cannot train"
@@ -56,7 +54,7 @@ def train_model(name: str, wanted: FinalTraining, storage: str) -> None:
     note(f"trial {trial.number} of study {study.name}, {trial.state.value}{value}{in_full}")
     home = (wanted.out / study.name).absolute()
     joined = wanted.data is TrainOn.ALL
-    plan = _plan(study, spec, trial, before, home, joined=joined)
+    plan = _plan(study, spec, trial, session, recorded, home, joined=joined)
     reports = {float(each["resource"]): each["metrics"] for each in detail.reports}
     comparison = Comparison(reports, ended=trial.state is State.COMPLETE)
     version = _train(study, spec, plan, home, comparison)
@@ -69,21 +67,7 @@ def train_model(name: str, wanted: FinalTraining, storage: str) -> None:
     print(version)  # noqa: T201 - this is the result
 
 
-@dataclass(frozen=True)
-class _Before:
-    """How the trial was trained: in which session of a driver, with which arithmetic; None where it
-    is not recorded."""
-
-    session: Environment | None
-    arithmetic: Arithmetic | None
-
-
-def _began(detail: TrialDetail) -> float:
-    return min((float(each["started"]) for each in detail.attempts), default=math.inf)
-
-
 def _tell(comparison: Comparison, number: int) -> None:
-    """Say whether a training that has ended was that of its trial."""
     comparison.end()
     if comparison.difference is not None:
         note(f"not the same as trial {number}: {comparison.difference}")
@@ -93,7 +77,7 @@ def _tell(comparison: Comparison, number: int) -> None:
 
 def _other_way(study: StudyHead, trial: TrialRow) -> str:
     commands = [each for each, _ in to_train(study, trial.number, command)]
-    if way_to_train(study.content) is Way.FILE:
+    if retraining_of(study.content) is Retraining.FILE:
         return f"train it with: {' - and then: '.join(commands)}"
     if found := trial.best_checkpoint or trial.checkpoint:
         return f"the checkpoint of trial {trial.number} is {found}"
@@ -121,7 +105,8 @@ def _plan(
     study: StudyHead,
     spec: StudySpec,
     trial: TrialRow,
-    before: _Before,
+    session: Environment | None,
+    recorded: Arithmetic | None,
     home: Path,
     *,
     joined: bool,
@@ -136,11 +121,11 @@ def _plan(
     settings = {**config.settings, **trial.params}
     known = describe(spec.task["kind"]).settings
     params, computed = arithmetic.adopt(
-        before.arithmetic, settings, device, threads=config.threads, known=known
+        recorded, settings, device, threads=config.threads, known=known
     )
-    found = [] if before.session is None else changes(before.session, now)
-    if before.arithmetic is not None:
-        found += arithmetic.differences(before.arithmetic, computed)
+    found = [] if session is None else changes(session, now)
+    if recorded is not None:
+        found += arithmetic.differences(recorded, computed)
     if found:
         listed = ", ".join(dict.fromkeys(found))
         note(f"note: the trial was trained differently, so its values may differ: {listed}")
@@ -165,8 +150,7 @@ def _plan(
 
 
 def _chosen(connection: Connection, study: StudyHead, number: int | None) -> TrialDetail:
-    """The trial of that number, or the best. Raises UserError if there is no such trial, or it
-    failed."""
+    """The trial of that number, or the best. Raises UserError if there is none, or it failed."""
     if number is None:
         ranked = best_trials(connection, study, 1)
         if not ranked:
@@ -192,4 +176,5 @@ def _recorded_spec(study: StudyHead) -> StudySpec:
         raise UserError(
             f"study {study.name} was not made from a study file, so it has no task to train"
         )
-    return parse(study.spec, base=Path(study.base), name=f"{study.name} (study file)")
+    name = f"{study.name} (study file)"
+    return parse(study.spec, base=Path(study.base), name=name, recorded=True)

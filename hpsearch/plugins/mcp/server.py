@@ -25,7 +25,7 @@ from hpsearch.errors import HpsearchError
 from hpsearch.running.study_run.requests import ask
 from hpsearch.store.reading.best import details_again
 from hpsearch.store.reading.queries import LARGEST_NUMBER, StudyHead, find_study, trial_rows
-from hpsearch.store.reading.standing import list_studies, study_status
+from hpsearch.store.reading.status import list_studies, study_status
 from hpsearch.store.reading.trust import study_trust
 from hpsearch.store.store import Store
 from hpsearch.study_file.validation import refusal
@@ -39,8 +39,7 @@ from trials.settings import nearest
 Plain = dict[str, Any]
 
 MOST_ROWS = 200
-MOST_CHARACTERS = 2000
-"""Of a study's name, and of the reason for a proposal."""
+MOST_CHARACTERS = 2000  # of a study's name, and of the reason for a proposal
 
 Study = Annotated[
     str,
@@ -238,7 +237,6 @@ def _changes(storage: str) -> list[Tool]:
 def _asked(
     storage: str, study: str, kind: RequestKind, content: dict[str, Any], context: Context[Any, Any]
 ) -> Plain:
-    """Ask a study's driver, and return its answer."""
     client = context.request_context.session.client_params
     named = "of no name" if client is None else client.client_info.name[:100]
     with closing(Store.open(storage, create=False)) as store:

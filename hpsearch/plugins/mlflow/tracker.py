@@ -20,7 +20,7 @@ from hpsearch.plugins.mlflow.options import MlflowOptions
 from trials.settings import as_scalar
 
 STUDY_TAG, TRIAL_TAG = "hpsearch.study", "hpsearch.trial"
-MOST, MOST_METRICS = 90, 500
+MOST_TAGS, MOST_METRICS = 90, 500
 """Tags or parameters, and metrics in one request; MLflow takes 100 and 1000."""
 RETRIES = "2"
 """Of a request. With MLflow's own 7 a server that is not there is reported after four minutes."""
@@ -64,11 +64,9 @@ class MlflowTracker(Tracker):
 
     @property
     def target(self) -> str:
-        """The place of the runs, in words."""
         return f"{self._client.tracking_uri} {self._experiment or ''}"
 
     def send_study(self, study: StudyNews) -> None:
-        """Begin or update the study's run."""
         record = study.record
         if self._experiment_id is None:
             self._experiment_id = self._experiment_of(study)
@@ -84,7 +82,6 @@ class MlflowTracker(Tracker):
         self._set_status(run, _STUDY_STATUS[record.state], record.ended)
 
     def send_trial(self, study: StudyNews, news: TrialNews) -> None:
-        """Begin or update a trial's run."""
         trial = news.trial
         run = self._run(study, trial)
         metrics = [
@@ -142,7 +139,7 @@ class MlflowTracker(Tracker):
         params: Sequence[Param] = (),
     ) -> None:
         texts = [RunTag(_key(name), _short(value)) for name, value in tags.items()]
-        self._client.log_batch(run, tags=texts[:MOST], params=params[:MOST])
+        self._client.log_batch(run, tags=texts[:MOST_TAGS], params=params[:MOST_TAGS])
         for begin in range(0, len(metrics), MOST_METRICS):
             self._client.log_batch(run, metrics=metrics[begin : begin + MOST_METRICS])
 

@@ -79,7 +79,6 @@ class Notices(Watch):
         self._waits_for_disk = False
 
     def watch(self, study: Study, changes: Changes, now: float) -> None:
-        """Take in the commit of a tick."""
         if self._study is None:
             self._study = study
             self._best = self._best_now()  # that of a study that is resumed is not new
@@ -102,7 +101,6 @@ class Notices(Watch):
             self._send_lost_at = at + GATHER_S
 
     def ended(self, record: StudyRecord) -> None:
-        """Take in the orderly end of the driver."""
         if self._lost:
             self._send_lost()
         reason = record.reason or "it was asked to stop"
@@ -117,7 +115,6 @@ class Notices(Watch):
             self._send(Event.END, f"has ended: {reason}{self._best_text()}", record.state)
 
     def failed(self, error: Exception) -> None:
-        """Take in an error that ended the driver."""
         what, _, _ = str(error).partition("\n")
         if not isinstance(error, HpsearchError):
             what = f"{type(error).__name__}: {what}"
@@ -142,9 +139,9 @@ class Notices(Watch):
         notice = {"event": event.value, "study": self._name, "text": text}
         if state is not None:
             notice["state"] = state.value
-        self._deliver({**notice, **self._standing()})
+        self._deliver({**notice, **self._progress()})
 
-    def _standing(self) -> dict[str, Any]:
+    def _progress(self) -> dict[str, Any]:
         if self._study is None:
             return {}
         trials, spec, best = self._study.history.trials, self._study.spec, self._best_now()
@@ -203,8 +200,8 @@ class Recipient:
 
 
 def recipient_of(text: str) -> Recipient:
-    """The recipient that ``--notify`` names: a URL, or a command, split as in a shell. Raises
-    UserError if it is neither."""
+    """The recipient that ``--notify`` names: a URL, or a command as in a shell. Raises
+    UserError."""
     url = text.strip()
     scheme, separator, _ = url.partition("://")
     if separator and scheme.isalnum():

@@ -20,10 +20,7 @@ _OPERATIONS: Mapping[type, Callable[[Any, Any], Any]] = {
 def stated_length(text: str, known: Mapping[str, Any], first_step: int) -> int | None:
     """The most steps that a script's trials can report, where the first one is `first_step`: of the
     loops around its reports, or else of arguments such as `epochs`; None if it does not say.
-
-    Args:
-        known: The values of its module's names, and of arguments and parameters.
-    """
+    `known` are the values of its module's names, arguments and parameters."""
     tree = ast.parse(text)
     names = {**_constants(tree), **known}
     loops = [_last_step(node, names) for node in ast.walk(tree) if _reports(node)]
@@ -36,7 +33,6 @@ def stated_length(text: str, known: Mapping[str, Any], first_step: int) -> int |
 
 
 def _reports(node: ast.AST) -> bool:
-    """True if the node is the innermost loop around a call of `report`."""
     if not isinstance(node, ast.For | ast.While):
         return False
     inner = [each for part in node.body for each in ast.walk(part)]

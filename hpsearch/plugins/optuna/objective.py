@@ -57,17 +57,17 @@ class ScriptSearch:
 
     Attributes:
         study: In memory, with the trials that were enqueued.
-        asked: The arguments of `optimize`, by name.
+        called_with: The arguments of `optimize`, by name.
         module: The script.
     """
 
     study: optuna.Study
-    asked: Mapping[str, Any]
+    called_with: Mapping[str, Any]
     module: ModuleType
 
     @property
     def objective(self) -> Callable[[optuna.Trial], Any]:
-        found: Callable[[optuna.Trial], Any] = self.asked["func"]
+        found: Callable[[optuna.Trial], Any] = self.called_with["func"]
         return found
 
     @property
@@ -120,11 +120,8 @@ _run: dict[tuple[Path, str], Recorder] = {}  # by a script and its arguments
 
 def run_to_search(file: Path, arguments: Mapping[str, Any], *words: str) -> Recorder:
     """Run a script up to its search, once in a process. Its command line is `words`; where that is
-    empty, argparse reads the arguments.
-
-    Raises:
-        TaskError: It fails, ends without a search, or searches in a way that is refused.
-    """
+    empty, argparse reads the arguments. Raises TaskError if it fails, ends without a search, or
+    searches in a way that is refused."""
     key = (file.resolve(), repr((sorted(arguments.items()), words)))
     with _running:
         if key not in _run:
@@ -227,11 +224,11 @@ def _function(objective: Callable[[ObjectiveTrial], Any], search: ScriptSearch |
             else:
                 with search.as_main():
                     returned = objective(of_optuna)
-        except TrialPruned as verdict:
+        except TrialPruned as pruned:
             if measure is not None:
                 of_optuna.constrain(measure)
-            why = text_of(verdict) or "the objective raised TrialPruned"
-            raise Pruned(why) from verdict
+            why = text_of(pruned) or "the objective raised TrialPruned"
+            raise Pruned(why) from pruned
         if measure is not None:
             of_optuna.constrain(measure)
         of_optuna.finish(returned)
@@ -240,8 +237,7 @@ def _function(objective: Callable[[ObjectiveTrial], Any], search: ScriptSearch |
 
 
 def problems_with(task: Mapping[str, Any], base: Path, directions: Sequence[str]) -> list[Problem]:
-    """The problem of a study file whose objectives have other directions than those of the script,
-    where the script shows them."""
+    """The problem of a study file with other directions than its script, where that shows them."""
     stated = _directions(task, base)
     if stated is None or not directions or stated == tuple(directions):
         return []
@@ -274,8 +270,7 @@ def _mistake(what: str) -> TaskError:
 
 
 def _recording() -> Recorder | None:
-    """The recorder of the script that runs, or of the module that is imported; None for code that
-    uses Optuna for itself."""
+    """The recorder of the script that runs, or the module that is imported, if there is one."""
     name = script.imported_now()
     if _recorder is not None or name is None:
         return _recorder

@@ -42,8 +42,6 @@ STUDY = 0  # the id of the one study that a `StorageOfTrial` has
 
 
 def _refused(what: str, hint: str) -> Callable[..., Any]:
-    """A method of a study or its storage that cannot work in a trial."""
-
     def refuse(*args: Any, **named: Any) -> NoReturn:
         raise NotImplementedError(f"{what} cannot work in a trial of hpsearch; {hint}")
 
@@ -154,8 +152,7 @@ class StorageOfTrial(BaseStorage):
 
 
 def _numbered(trial: FrozenTrial) -> FrozenTrial:
-    """A copy of a trial, whose id is its number. Where the study is in this process, it has the
-    trial itself."""
+    """A copy of a trial, whose id is its number: the study may have the trial itself."""
     has_ended = trial.state.is_finished()
     return FrozenTrial(
         number=trial.number,
@@ -223,8 +220,7 @@ class ObjectiveTrial(Trial):
         self._trial = trial
         self._first_step: int | None = None
         self._last_step = -1
-        self._resource = 0
-        """How far it has trained."""
+        self._resource = 0  # how far it has trained
 
     def suggest_categorical(self, name: str, choices: Sequence[Any]) -> Any:
         choices = tuple(choices)
@@ -253,8 +249,8 @@ class ObjectiveTrial(Trial):
         return fitting
 
     def _asked(self, name: str, distribution: BaseDistribution, content: str) -> Any:
-        """The value of a parameter; `content` is its distribution in JSON, whose choices may be
-        lists and mappings."""
+        """The value of a parameter, by its distribution in JSON (`content`), with nested
+        choices."""
         name = _name(name)
         drawn_from = self._own.distributions
         if name in drawn_from:
@@ -266,15 +262,9 @@ class ObjectiveTrial(Trial):
 
     def report(self, value: float, step: int) -> None:
         """Report the objective's value at a step, and wait for the go-ahead. A step that is
-        reported already is ignored, as in Optuna.
-
-        The report at the full budget waits for what the objective returns. No budget cuts an
-        objective: one that goes on beyond it trains to its own end, and says so.
-
-        Raises:
-            TypeError, ValueError, NotImplementedError: As Optuna raises them.
-            TrialStopped: The trial pauses or ends here; `except Exception` does not catch it.
-        """
+        reported already is ignored, as in Optuna. The report at the full budget waits for what the
+        objective returns; one that goes on beyond it trains to its own end, and says so. Raises
+        what Optuna raises, and TrialStopped, which `except Exception` does not catch."""
         if len(self._trial.goals) > 1:
             raise NotImplementedError("Trial.report is not supported with several objectives.")
         number, step = _number("value", value), int(step)
@@ -321,8 +311,7 @@ class ObjectiveTrial(Trial):
         super().set_user_attr(key, kept)
 
     def set_constraint(self, key: str, value: float) -> None:
-        """Say how far the trial exceeds a limit; 0 or less if it keeps it. Raises TypeError or
-        ValueError if it is not a number."""
+        """Say how far the trial exceeds a limit; at most 0 if it keeps it. Raises as Optuna."""
         super().set_constraint(_name(key), value)
 
     def constrain(self, measure: Callable[[FrozenTrial], Sequence[float]]) -> None:
@@ -382,11 +371,7 @@ def _as_json(name: str, choice: Any) -> Any:
 
 
 def _fitting(name: str, value: Any, distribution: BaseDistribution) -> Any:
-    """A number of the study, of the right kind.
-
-    Its range may be another one than the objective's: that of the study file counts. Raises
-    ValueError if it is of another kind.
-    """
+    """A number of the study, of the right kind, else a ValueError; its own range counts."""
     if not isinstance(value, int | float) or isinstance(value, bool):
         raise _refusal(name, value, "a number")
     if not isinstance(distribution, IntDistribution):

@@ -66,16 +66,10 @@ class FirstTrial:
 
 
 def draft(source: str, study: str | None, folder: Path) -> StudyDraft:
-    """As `translate`, of a script and its arguments in one text."""
-    return translate(words_of(source) or [], study, folder)
-
-
-def translate(words: list[str], study: str | None, folder: Path) -> StudyDraft:
-    """The study file, in a folder, of what a script searches with these arguments.
-
-    Raises:
-        UserError: There is no such script, it fails, or it searches in a way that a study cannot.
-    """
+    """The study file, in a folder, of what a script searches with the arguments behind it. Raises
+    UserError if it fails, or searches in a way that a study cannot."""
+    words = words_of(source)
+    assert words is not None, "it is a script"
     file = Path(words[0])
     text = text_of(file, "script", "name a script that calls study.optimize")
     if "optuna" not in text:
@@ -92,9 +86,9 @@ def translate(words: list[str], study: str | None, folder: Path) -> StudyDraft:
         process.start()
     theirs.close()
     try:
-        draft: StudyDraft | str = ours.recv()
-        if isinstance(draft, str):
-            raise UserError(draft)
+        made: StudyDraft | str = ours.recv()
+        if isinstance(made, str):
+            raise UserError(made)
         tried: FirstTrial | None = ours.recv() if ours.poll(LIMIT_S) else None
     except EOFError:
         process.join()
@@ -104,15 +98,15 @@ def translate(words: list[str], study: str | None, folder: Path) -> StudyDraft:
         process.kill()
         process.join()
     if tried is not None:
-        _fit(draft, tried)
-        return draft
-    draft.sections["budget"]["per_trial"] = {"steps": 1}
+        _fit(made, tried)
+        return made
+    made.sections["budget"]["per_trial"] = {"steps": 1}
     if any(each in text for each in REPORTING):
-        draft.sections["budget"]["per_trial"] = {}
+        made.sections["budget"]["per_trial"] = {}
         what = f"the first trial had not ended after {duration(LIMIT_S)}"
         how = "write how many steps a trial reports, such as per_trial: {steps: 100}"
-        draft.remarks.append(f"{what}: {how}")
-    return draft
+        made.remarks.append(f"{what}: {how}")
+    return made
 
 
 def _kind(file: Path, folder: Path) -> str:
@@ -234,7 +228,7 @@ class _Script:
     def __init__(self, recorder: Any, draft: StudyDraft) -> None:
         self._recorder, self._draft = recorder, draft
         self._study: optuna.Study = recorder.search.study
-        self._asked: Mapping[str, Any] = recorder.search.asked
+        self._called_with: Mapping[str, Any] = recorder.search.called_with
         self._settings: dict[str, Any] = {}
         self._seed: int | None = None
 
@@ -242,7 +236,6 @@ class _Script:
         self._draft.remarks.append(what)
 
     def carry_over(self, kind: str) -> None:
-        """Fill the draft."""
         task: dict[str, Any] = {"kind": kind, "library": "optuna"}
         if self._recorder.arguments:
             task["args"] = self._recorder.arguments
@@ -251,7 +244,7 @@ class _Script:
         sampler = self._sampler(self._study.sampler)
         pruner = self._method(self._study.pruner) if len(several) == 1 else None
         search = {"sampler": sampler, "pruner": pruner}
-        jobs = self._asked["n_jobs"]
+        jobs = self._called_with["n_jobs"]
         self._draft.sections = {
             "seed": self._seed,
             "task": task,
@@ -271,8 +264,8 @@ class _Script:
             )
 
     def _budget(self) -> dict[str, Any]:
-        most = [self._asked["n_trials"]]
-        for each in self._asked["callbacks"] or ():
+        most = [self._called_with["n_trials"]]
+        for each in self._called_with["callbacks"] or ():
             if isinstance(each, MaxTrialsCallback):
                 most.append(each._n_trials)
             else:
@@ -282,7 +275,7 @@ class _Script:
         if grid:
             most.append(math.prod(map(len, grid.values())))
         trials = min((each for each in most if each is not None), default=None)
-        timeout = self._asked["timeout"]
+        timeout = self._called_with["timeout"]
         if trials is None and timeout is None:
             trials = USUAL_TRIALS
             self._remark(f"the script searches until it is stopped: {trials} trials here")
@@ -310,8 +303,8 @@ class _Script:
         return self._method(sampler)
 
     def _method(self, method: Any) -> Any:
-        """A sampler or pruner as a study file has it; None for Optuna's default, and with a remark
-        where it cannot be carried over."""
+        """A sampler or pruner as a study file has it; None for Optuna's default, or with a
+        remark."""
         method_class: type = type(method)
         known = methods.PRUNERS if isinstance(method, BasePruner) else methods.SAMPLERS
         kinds = {long: short for short, long in known.items()}
@@ -336,7 +329,7 @@ class _Script:
         return {"kind": kind, **carried} if carried else kind
 
 
-class _Asked(NopPruner):
+class _WatchedPruner(NopPruner):
     """Remembers whether it is asked."""
 
     is_asked = False
@@ -348,7 +341,7 @@ class _Asked(NopPruner):
 
 def _tried(search: Any, file: Path, arguments: Mapping[str, Any]) -> FirstTrial:
     study: optuna.Study = search.study
-    study.pruner = pruner = _Asked()
+    study.pruner = pruner = _WatchedPruner()
     trial = study.ask()
     error = None
     try:

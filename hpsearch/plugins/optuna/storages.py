@@ -43,7 +43,7 @@ UNPOOLED = {"poolclass": NullPool}
 """For a storage of Optuna's, which cannot be closed: each connection is, after its use."""
 
 
-def read(source: str, mapped: Mapped) -> PastRuns:
+def past_runs(source: str, mapped: Mapped, problems: Problems) -> PastRuns:
     """Past runs from a study of Optuna's. Nothing is written to its storage. Raises UserError if
     there is no such storage or study, or the options contradict it."""
     study, shown = opened_study(source, mapped.study)
@@ -61,16 +61,10 @@ def read(source: str, mapped: Mapped) -> PastRuns:
     return found
 
 
-def past_runs(source: str, mapped: Mapped, problems: Problems) -> PastRuns:
-    """As `read`, which finds all problems at once."""
-    return read(source, mapped)
-
-
 def copy_study(
     record: StudyRecord, trials: Iterable[Trial], to: str, *, replace: bool
 ) -> tuple[int, str]:
-    """As `write`, also into the usual place, which is named `optuna`; the number of trials, and the
-    place."""
+    """As `write`, also into the usual place (`optuna`); the number of trials, and the place."""
     to = USUAL if to == "optuna" else to
     return write(record, trials, to, replace=replace), display(parse_url(to))
 
@@ -140,8 +134,7 @@ def _chosen(params: dict[str, Any], mapped: Mapped) -> dict[str, Any]:
 
 
 def opened_study(source: str, name: str | None) -> tuple[optuna.study.Study, str]:
-    """A study in the database of a URL, and the URL for people. Raises UserError if there is no
-    such storage or study."""
+    """A study in a database, and the URL for people. Raises UserError if there is none."""
     storage, shown = _storage(source)
     names = optuna.get_all_study_names(storage)
     if not names:
@@ -171,15 +164,10 @@ def _storage(source: str) -> tuple[BaseStorage, str]:
 
 
 def write(record: StudyRecord, trials: Iterable[Trial], to: str, *, replace: bool) -> int:
-    """Copy a study into an Optuna storage, under its own name. `to` is the URL of an SQLite or
-    PostgreSQL database, new or with an Optuna storage in it. Returns the number of its trials.
-
-    Raises:
-        StudyExists: The storage has a study of that name that is not to be replaced, or is not a
-            copy of this one.
-        UserError: `to` is not such a URL, or Optuna refuses a trial.
-        StoreUnreachable: The database cannot be used.
-    """
+    """Copy a study into an Optuna storage, new or not, at the URL of an SQLite or PostgreSQL
+    database, under its own name. Returns the number of its trials. Raises StudyExists for one of
+    that name that is not to be replaced, or is no copy of this one, UserError if Optuna refuses a
+    trial, and StoreUnreachable."""
     url = parse_url(to)
     refuse_in_memory(url, EXAMPLE)
     with _optuna_quiet(url):
@@ -247,11 +235,9 @@ def _copy(storage: RDBStorage, record: StudyRecord, trials: Iterable[Trial]) -> 
 
 
 def copy_of(study: StudyRecord, trial: Trial) -> FrozenTrial:
-    """A trial as a stock Optuna storage keeps it, with what Optuna has no place for as attributes.
-
-    The constraints of a trial are where Optuna looks for them. Samplers' notes that are made for
-    this program's storage are left out.
-    """
+    """A trial as a stock Optuna storage keeps it, its constraints where Optuna looks for them, and
+    what it has no place for as attributes; without samplers' notes that are for this program
+    alone."""
     frozen = freeze(study, trial)
     frozen.user_attrs = {**trial.user_attrs, **_facts(trial)}
     attributes = frozen.system_attrs.items()

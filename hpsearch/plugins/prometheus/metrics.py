@@ -60,11 +60,9 @@ class StudyMetrics(Watch):
             self._durations[name] = made
 
     def begins(self, driver: Driver) -> None:
-        """Take in the driver, which has the times of ticks."""
         self._took = driver.took
 
     def watch(self, study: Study, changes: Changes, now: float) -> None:
-        """Take in the commit of a tick."""
         for state in State:
             self._set("trials", study.history.states[state], state.value)
         self._reports.labels(self._study).inc(len(changes.reports))

@@ -41,7 +41,6 @@ class WrappedTrainable:
 
 
 def unwrapped(trainable: Any) -> WrappedTrainable:
-    """A trainable with its parameters and resources, none where it has none."""
     return trainable if isinstance(trainable, WrappedTrainable) else WrappedTrainable(trainable)
 
 
@@ -58,8 +57,7 @@ def with_parameters(trainable: Any, **parameters: Any) -> WrappedTrainable:
 
 
 def with_resources(trainable: Any, resources: Any) -> WrappedTrainable:
-    """A trainable that says what each trial takes: ``{"cpu": 2, "gpu": 0.5}``. Raises UserError if
-    it asks for something else."""
+    """A trainable with what each trial takes: ``{"cpu": 2, "gpu": 0.5}``. Raises UserError."""
     before = unwrapped(trainable)
     return WrappedTrainable(before.inner, before.parameters, _plain_resources(resources))
 
@@ -86,8 +84,7 @@ class TrainableNotes:
 
 
 def adapt(found: Any, task: Mapping[str, Any]) -> Function:
-    """The training function of a trainable. Raises TaskError if it is not a trainable that can be
-    trained here."""
+    """The training function of a trainable. Raises TaskError if it cannot be trained here."""
     name = task["kind"]
     if isinstance(found, Path):
         what = "a script that searches by Ray Tune is started by hand, and searches by hpsearch"
@@ -186,12 +183,8 @@ def _refusal(what: str) -> TaskError:
 
 
 def config_of(params: Mapping[str, Any], tuples: frozenset[str] = frozenset()) -> dict[str, Any]:
-    """The nested config of a trial, which its trainable may change.
-
-    Args:
-        params: Its parameters by their dotted names, over constants, which may be nested.
-        tuples: The parameters whose lists were tuples.
-    """
+    """The nested config of a trial, which its trainable may change, of its parameters by their
+    dotted names, over constants; `tuples` are those whose lists were tuples."""
     config: dict[str, Any] = {}
     own = {name: value for name, value in params.items() if name != OURS}
     # Constants first: their names have no points, and parameters go inside.

@@ -137,8 +137,7 @@ def plan_of(
     tune_config: TuneConfig | None,
     run_config: RunConfig | None,
 ) -> PlannedStudy:
-    """The study that a Tuner describes. Raises UserError if something that it is given cannot be
-    carried over."""
+    """The study that a Tuner describes. Raises UserError for what cannot be carried over."""
     for given, wanted in ((tune_config, TuneConfig), (run_config, RunConfig)):
         if given is not None and not isinstance(given, wanted):
             what = f"tune.Tuner was given {given!r:.80}"

@@ -79,8 +79,8 @@ class ExperimentAnalysis(ResultGrid):
         return trial.checkpoint
 
     def dataframe(self, metric: str | None = None, mode: str | None = None) -> pd.DataFrame:
-        """A row for each trial: its last report, or with a metric and a mode its best one, of which
-        the first row is the best."""
+        """A row for each trial: its last report, or its best one by a metric, the best row
+        first."""
         frame = self.get_dataframe()
         if metric is None or mode is None:
             return frame
@@ -105,11 +105,8 @@ def run(
     checkpoint_freq: int = 0,
     **arguments: Any,
 ) -> ExperimentAnalysis:
-    """Run the study that Ray Tune's arguments of this name describe, or continue it.
-
-    Raises:
-        UserError: Something that it is given cannot be carried over, and as `Tuner.fit`.
-    """
+    """Run the study that Ray Tune's arguments of this name describe, or continue it. Raises
+    UserError if something cannot be carried over, and as `Tuner.fit`."""
     known = inspect.signature(of_ray.run).parameters.keys() - REFUSED
     unknown = sorted(arguments.keys() - known)
     if unknown:

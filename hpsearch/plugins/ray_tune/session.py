@@ -199,8 +199,7 @@ def report(metrics: Mapping[str, Any], *, checkpoint: Any = None) -> None:
 
 
 def get_checkpoint() -> Checkpoint | None:
-    """The checkpoint to continue from, which was reported last; None to start afresh. Raises
-    UserError if no trial runs here."""
+    """The checkpoint reported last; None to start afresh. Raises UserError outside of a trial."""
     return current("tune.get_checkpoint").checkpoint
 
 

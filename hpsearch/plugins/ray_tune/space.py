@@ -42,8 +42,7 @@ class ReadSpace:
 
 
 def read_space(param_space: Mapping[str, Any]) -> ReadSpace:
-    """A `param_space` in a study file's terms. Raises UserError if it has a part with no
-    counterpart, or nothing to search."""
+    """A `param_space` in a study file's terms. Raises UserError if it has no counterpart."""
     found = ReadSpace()
     _read_level(param_space, "", found.constants, found)
     if not found.space:

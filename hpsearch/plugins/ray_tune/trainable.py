@@ -51,8 +51,7 @@ class Trainable:
         raise NotImplementedError
 
     def save_checkpoint(self, checkpoint_dir: str) -> Any:
-        """Write files into a folder and return nothing, or return a dictionary of tensors and plain
-        values."""
+        """Write files into a folder, or return a dictionary of tensors and plain values."""
         raise NotImplementedError
 
     def load_checkpoint(self, checkpoint: Any) -> None:
@@ -69,7 +68,6 @@ def drive(
     session: Session,
     parameters: Mapping[str, Any],
 ) -> None:
-    """Train a class trainable until its trial is over."""
     trainable = kind(config, **parameters)
     saves = kind.save_checkpoint is not Trainable.save_checkpoint
     try:

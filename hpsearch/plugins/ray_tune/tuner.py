@@ -121,18 +121,9 @@ class ResultGrid:
         return len(self.errors)
 
     def get_best_result(self, metric: str | None = None, mode: str | None = None) -> Result:
-        """The best trial.
-
-        Without arguments, it is the one that the study hands out, by what is expected of its trials
-        in full. With any, trials are compared by their last reports, as in Ray Tune.
-
-        Args:
-            metric: The name of a metric; None for the study's.
-            mode: ``min`` or ``max``; None for the study's.
-
-        Raises:
-            UserError: No trial has reported the metric.
-        """
+        """The best trial. Without arguments, it is the one that the study hands out, by what is
+        expected of its trials in full. With any, trials are compared by their last reports, as in
+        Ray Tune. Raises UserError if no trial has reported the metric."""
         if metric is mode is None:
             if self._best is None or not self._best.metrics_dataframe.size:
                 raise UserError("no trial has reported", f"see what happened: {self._see_trials}")
@@ -149,8 +140,7 @@ class ResultGrid:
         return metric or self._objective["metric"], mode or self._objective["direction"][:3]
 
     def get_dataframe(self) -> pd.DataFrame:
-        """A row for each trial: the metrics of its last report, `trial_id`, and its config as
-        ``config/NAME``."""
+        """A row for each trial: its last metrics, `trial_id`, and its config as ``config/NAME``."""
         rows = []
         for result in self:
             metrics = {name: value for name, value in result.metrics.items() if name != "config"}
@@ -223,14 +213,9 @@ class Tuner:
         return False
 
     def fit(self, kind: type[Grid] = ResultGrid) -> Grid:  # type: ignore[assignment]
-        """Run the study, or continue it where it exists already, and return its trials.
-
-        Raises:
-            Interrupted: It was stopped by a signal, with everything saved.
-            UserError: It exists with another space, task or objective.
-            StudyHeld: Another driver runs it.
-            Unreachable: The database or the cluster does not answer.
-        """
+        """Run the study, or continue it where it exists already, and return its trials. Raises
+        Interrupted with everything saved, UserError if it exists with another space, task or
+        objective, StudyHeld if another driver runs it, and Unreachable."""
         plan = self._plan
         if ray.is_initialized():
             what = "Ray is initialised in this process, and a study starts or joins it itself"

@@ -59,7 +59,6 @@ class StudyJob:
 
     @property
     def name(self) -> str:
-        """The name of the job with the driver."""
         return f"hpsearch-{self.study}"
 
     @property
@@ -69,21 +68,17 @@ class StudyJob:
 
     @property
     def mark(self) -> str:
-        """The text in their comments by which its jobs are known."""
         return mark_of(self.storage, self.study)
 
     @property
     def script(self) -> Path:
-        """The script of all its jobs."""
         return self.folder / "job.sh"
 
     def log_of(self, job: str) -> Path:
-        """The log of the job with the driver."""
         return self.folder / f"{self.name}-{job}.log"
 
 
 def script_of(job: StudyJob) -> str:
-    """The text of the script of a study's jobs."""
     warned_s = round(job.save_s) + LEAVE_S
     options = (
         f"--job-name={job.name}",
@@ -133,7 +128,6 @@ def _text_of(prelude: Path) -> str:
 
 
 def _defaults_of(prelude: Path) -> list[str]:
-    """The words of the #SBATCH lines of a prelude."""
     lines = [line[7:] for line in _text_of(prelude).splitlines() if line.startswith("#SBATCH")]
     try:
         return [word for line in lines for word in shlex.split(line, comments=True)]
@@ -142,8 +136,7 @@ def _defaults_of(prelude: Path) -> list[str]:
 
 
 def sbatch(arguments: Sequence[str]) -> str:
-    """Submit a job, and return its id. Raises UserError with sbatch's own message if it does not
-    accept the job."""
+    """Submit a job, and return its id. Raises UserError with sbatch's own message."""
     try:
         printed = call("sbatch", *arguments)
     except Refused as error:
@@ -230,8 +223,8 @@ def _arrays(given: list[SbatchOption]) -> list[list[SbatchOption]]:
 
 def submit(calls: Calls) -> list[str]:
     """Write the files of a study, submit its jobs, and return their ids, the driver's first. Raises
-    StudyHeld if a driver of the study waits or runs already, and UserError if a file cannot be
-    written or SLURM does not accept a job."""
+    StudyHeld if a driver of it waits or runs already, and UserError if SLURM does not accept a
+    job."""
     job = calls.job
     jobs = jobs_in(job.storage, job.study)
     refuse_queued(jobs)

@@ -20,16 +20,14 @@ from hpsearch.store.store import Store
 from hpsearch.study_file.models import StudySpec
 from hpsearch.study_file.reading import load
 
-KILLED_AFTER = 2
-"""A worker that has not saved after so many times `resources.stop_grace` is killed."""
+KILLED_AFTER = 2  # a worker that has not saved after so many times `resources.stop_grace` is killed
 
 
 def submit_to_slurm(
     path: Path, options: list[str], for_driver: str, prelude: Path | None, url: str, dry_run: bool
 ) -> None:
-    """Submit a study to SLURM, and print the id of the job with its driver; or with `dry_run` print
-    its script and the calls of sbatch. `options` are sbatch's; `for_driver` are more of them, in
-    one text, for the job of a driver alone. `prelude` is run after the site's."""
+    """Submit a study to SLURM, and print the id of the job with its driver; or with `dry_run` its
+    script and the calls of sbatch. `for_driver` are more options for the job of a driver alone."""
     spec, file = _checked(path, url)
     if file is None or file.exists():
         _refuse_held_or_ended(url, spec)

@@ -34,8 +34,7 @@ has not ended."""
 
 
 def read(source: str, mapped: Mapped, problems: Problems) -> PastRuns:
-    """Past runs from a CSV or Parquet file. Raises UserError if the file cannot be read, a column
-    is missing, or the mapping lacks something."""
+    """Past runs from a CSV or Parquet file. Raises UserError for it, or what it lacks."""
     path = Path(source)
     frame = _frame(path)
     objectives = mapped.objectives

@@ -26,16 +26,13 @@ class TensorboardTracker(Tracker):
 
     def __init__(self, options: TensorboardOptions, base: Path) -> None:
         self._folder = (base / options.folder).resolve()
-        self._writers: dict[str, SummaryWriter] = {}
-        """Open files, by the names of their folders."""
+        self._writers: dict[str, SummaryWriter] = {}  # open files, by the names of their folders
 
     @property
     def target(self) -> str:
-        """The folder."""
         return str(self._folder)
 
     def send_study(self, study: StudyNews) -> None:
-        """Write the study's file and facts, and the best value so far."""
         best = {f"best.{name}": value for name, value in study.best_params.items()}
         at = study.record.ended or time.time()
         with self._writing(study, STUDY, is_last=True) as writer:
@@ -46,7 +43,6 @@ class TensorboardTracker(Tracker):
                 writer.add_scalar(tag, study.facts["best_value"], study.done, at)
 
     def send_trial(self, study: StudyNews, news: TrialNews) -> None:
-        """Write what is new of a trial, and close its file unless it trains."""
         trial = news.trial
         began = trial.started or study.record.created
         at = trial.ended or (news.points[-1].at if news.points else began)
@@ -69,16 +65,13 @@ class TensorboardTracker(Tracker):
                 file.add_summary(end, walltime=at)
 
     def close(self) -> None:
-        """Close all files."""
         for writer in self._writers.values():
             writer.close()
 
     @contextmanager
     def _writing(self, study: StudyNews, name: str, *, is_last: bool) -> Iterator[SummaryWriter]:
-        """The writer for a folder, whose file is written at the end of the block.
-
-        After a failure the next one begins a new file: this one may end in half an event.
-        """
+        """The writer for a folder, whose file is written at the end of the block. After a failure
+        the next one begins a new file: this one may end in half an event."""
         writer = self._writers.pop(name, None)
         if writer is None:
             writer = SummaryWriter(str(self._folder / study.label / name))

@@ -92,13 +92,15 @@ def _sharing_of_like(store: Store, spec: StudySpec) -> dict[str, Any]:
 
 
 def spec_of(record: StudyRecord) -> StudySpec:
-    """The study file of a study. Raises SpecError if this version finds mistakes in it."""
-    base = Path(record.base or ".")
-    return parse(record.spec, base=base, name=f"{record.name} (study file)")
+    """The study file that a study was created from. Raises SpecError if this version of the program
+    finds mistakes in it."""
+    name = f"{record.name} (study file)"
+    return parse(record.spec, base=Path(record.base or "."), name=name, recorded=True)
 
 
 def environment(spec: StudySpec, device: str) -> Environment:
-    """The environment of a session; reads all the files of the task, and their modules."""
+    """The environment of this driver's session. Reads all the files that the task names, and the
+    modules beside them that they import."""
     packages = {**versions_of(RECORDED_PACKAGES), "python": platform.python_version()}
     return Environment(time.time(), _revision(spec.base), packages, device, _fingerprint(spec))
 

@@ -14,7 +14,7 @@ from typing import Any
 from hpsearch.domain import events as ev
 from hpsearch.domain.numbers import duration, pairs
 from hpsearch.running.executors.first_report import Tried
-from hpsearch.search.ranking.no_effect import Course, NoEffect, no_effect
+from hpsearch.search.ranking.no_effect import NoEffect, TrialReports, no_effect
 from hpsearch.study_file import space
 from hpsearch.study_file.models import StudySpec
 
@@ -78,7 +78,7 @@ class OtherValues:
     ) -> NoEffect | None:
         """The parameters that make no difference between the first configuration and others, which
         are started until that is known; None as soon as one reports something else, or nothing."""
-        courses: list[Course] = []
+        trainings: list[TrialReports] = []
         is_enough = self._differs if self._is_alone else self._differs_and_is_timed
         for index, params in enumerate(configurations, 1):
             tried, _ = self._start(
@@ -93,10 +93,10 @@ class OtherValues:
             noisy = {name for name, _ in self._first_metrics.items() - again.items()}
             if not self._is_same(tried.reports) or noisy & set(self._objectives):
                 return None
-            first = _course(self._params, dict.fromkeys(queried, 0), self._again, noisy)
-            courses.append(_course(params, dict.fromkeys(queried, index), tried.reports, noisy))
+            first = _reported(self._params, dict.fromkeys(queried, 0), self._again, noisy)
+            trainings.append(_reported(params, dict.fromkeys(queried, index), tried.reports, noisy))
             total = self._spec.budget.per_trial.total
-            found = no_effect([first, *courses], self._objectives, total, fewest=2)
+            found = no_effect([first, *trainings], self._objectives, total, fewest=2)
             if found is not None:
                 return found
         return None
@@ -131,14 +131,15 @@ def slowness_of(tried: Tried, first: Tried) -> float:
     return its_s / own_s if its_s > 0 and own_s > 0 else 1.0
 
 
-def _course(
+def _reported(
     params: Mapping[str, Any], queried: Mapping[str, int], reports: Reports, noisy: Collection[str]
-) -> Course:
-    """A training without metrics that differ by chance; queried values differ by number."""
+) -> TrialReports:
+    """A training without the metrics that differ between two trainings of one configuration; of
+    values that it asked for it is known that they are others."""
     kept = {}
     for at, metrics in reports.items():
         kept[at] = {name: value for name, value in metrics.items() if name not in noisy}
-    return Course({**params, **queried}, kept)
+    return TrialReports({**params, **queried}, kept)
 
 
 def most_different(spec: StudySpec, params: Mapping[str, Any]) -> list[dict[str, Any]]:

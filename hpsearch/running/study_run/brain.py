@@ -13,7 +13,7 @@ from trials.descriptions.builtin import describe
 def build_study(history: History, spec: StudySpec) -> Study:
     """The brain of a study over its history, with Optuna reading that same history. Raises
     UserError if a plugin that offers its sampler or pruner is not installed any more."""
-    methods.refuse_missing(spec.search.sampler, spec.search.pruner)
+    methods.refuse_unusable(spec.search.sampler, spec.search.pruner)
     reopen(history)
     storage = HistoryStorage(history)
     known = describe(spec.task["kind"]).settings

@@ -50,7 +50,7 @@ def _after_askers(store: Store, lease: Lease, name: str) -> Lease:
         _refuse_asked(connection, lease.study_id, name)
         left = heartbeats.read(connection, lease.study_id)
         heartbeats.end(connection, lease.study_id, [beat.key for beat in left])
-    heard = [beat.heard for beat in left]
+    heard = [beat.renewed for beat in left]
     if not heard:
         return lease
     return replace(lease, alive_at=max(lease.alive_at or 0.0, *heard))

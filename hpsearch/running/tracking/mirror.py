@@ -13,7 +13,7 @@ from hpsearch.domain.records import ReportRecord, Trial
 from hpsearch.running.checkpoint_folders import TRACKING, folder_name
 from hpsearch.running.tracking.secrets import without_passwords
 from hpsearch.store.reading.queries import study_of_id
-from hpsearch.store.reading.standing import study_summary
+from hpsearch.store.reading.status import study_summary
 from hpsearch.store.store import Store
 from hpsearch.study_file.models import StudySpec
 from trials.checkpoints.folders import folder_at, inside

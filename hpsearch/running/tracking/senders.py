@@ -17,7 +17,7 @@ from pathlib import Path
 
 from hpsearch.brain.study import Study
 from hpsearch.domain.history import Changes
-from hpsearch.domain.plugins.door import named
+from hpsearch.domain.plugins.door import OURS, named
 from hpsearch.domain.plugins.offers import TrackerPlugin
 from hpsearch.errors import UserError
 from hpsearch.running.checkpoint_folders import TRACKING
@@ -57,10 +57,17 @@ def refuse_missing(trackers: Iterable[NamedTracker]) -> None:
         raise UserError(what, f"{install(absent)} - or remove it from track in the study file")
 
 
-def install(absent: Iterable[str]) -> str:
-    """The command that installs what trackers need."""
-    extras = ",".join(absent)
-    return f'pip install ".[{extras}]" in the folder of hpsearch\'s sources'
+def install(absent: Sequence[str]) -> str:
+    """The commands that install what trackers need."""
+    ours = [name for name in absent if TRACKERS[name].tracker.startswith(f"{OURS}.")]
+    commands = []
+    if ours:
+        extras = ",".join(ours)
+        commands.append(f'pip install ".[{extras}]" in the folder of hpsearch\'s sources')
+    for name in absent:
+        if name not in ours:
+            commands.append(f"pip install {TRACKERS[name].packages[0]}")
+    return ", and ".join(commands)
 
 
 def _is_complete(tracker: TrackerPlugin) -> bool:
@@ -157,7 +164,7 @@ class _Sender:
         with closing(Store.open(self._storage, create=False)) as store, self._alone():
             record = store.find_study(self._study)
             base = Path(record.base or ".")
-            spec = parse(record.spec, base=base)
+            spec = parse(record.spec, base=base, recorded=True)
             folder = base if base.is_dir() else Path()
             tracker = named(TRACKERS[kind].tracker)(self._tracker.options, folder.absolute())
             sent = Sent(self._folder, kind, tracker.target, again=self._again)

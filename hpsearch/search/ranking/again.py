@@ -38,6 +38,11 @@ class Again:
     high: float | None
     runs: int  # the number of repeats that this is from; 0 if the trial was trained once
 
+    @property
+    def is_measured(self) -> bool:
+        """True if anything tells how this differs from what the trial has shown."""
+        return self.runs > 0 or self.low is not None
+
 
 @dataclass(frozen=True, slots=True)
 class Spread:

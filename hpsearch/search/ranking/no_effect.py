@@ -14,7 +14,7 @@ from typing import Any
 
 from hpsearch.domain.numbers import count, number
 
-MOST = 30  # the first trials are compared, and no more
+FIRST_TRIALS = 30  # are compared, and no more
 FEWEST = 3  # trials that must be the same
 MORE_COARSE = 2  # further ones where their values are so coarse that chance may equal them
 COARSE = 1_000_000
@@ -29,7 +29,7 @@ _MEASURES = re.compile(
 
 
 @dataclass(frozen=True)
-class Course:
+class TrialReports:
     """The reports of a training: its parameters, and its metrics by the resource."""
 
     params: Mapping[str, Any]
@@ -101,7 +101,9 @@ class NoEffect:
         )
 
 
-def _same(one: Course, other: Course, objectives: Collection[str], total: float) -> Same | None:
+def _same(
+    one: TrialReports, other: TrialReports, objectives: Collection[str], total: float
+) -> Same | None:
     """The reports that two trainings share; None if there are none, or they differ. Metrics that
     measure time or a machine count only as objectives."""
     distinct: set[tuple[Any, ...]] = set()
@@ -133,12 +135,12 @@ def _is_coarse(value: float) -> bool:
 
 
 def no_effect(
-    courses: Sequence[Course], objectives: Sequence[str], total: float, fewest: int = FEWEST
+    trainings: Sequence[TrialReports], objectives: Sequence[str], total: float, fewest: int = FEWEST
 ) -> NoEffect | None:
     """The parameters that have made no difference in the first trials of a study, which report up
     to `total`: all of them, or else those that have made none wherever they alone differed; None
     without any. `fewest` trials must be the same: 2 suffice where they have the same seed."""
-    compared = [each for each in courses[:MOST] if each.reports]
+    compared = [each for each in trainings[:FIRST_TRIALS] if each.reports]
     names = list(dict.fromkeys(name for each in compared for name in each.params))
     everything = _equal_pairs(compared, names, objectives, total)
     if sum(equal.is_certain for equal in everything) >= fewest - 1:
@@ -154,20 +156,20 @@ def no_effect(
 
 
 def _equal_pairs(
-    courses: Sequence[Course], names: Sequence[str], objectives: Sequence[str], total: float
+    trainings: Sequence[TrialReports], names: Sequence[str], objectives: Sequence[str], total: float
 ) -> list[Same]:
     """The reports of trainings that differ in these parameters alone; none if any two differ."""
-    groups: dict[str, list[Course]] = defaultdict(list)
-    for course in courses:
-        others = {name: value for name, value in course.params.items() if name not in names}
-        groups[repr(sorted(others.items()))].append(course)
+    groups: dict[str, list[TrialReports]] = defaultdict(list)
+    for training in trainings:
+        others = {name: value for name, value in training.params.items() if name not in names}
+        groups[repr(sorted(others.items()))].append(training)
     found = []
     for group in groups.values():
         longest = max(group, key=lambda each: max(each.reports))
-        for course in group:
-            if course.params == longest.params:
+        for training in group:
+            if training.params == longest.params:
                 continue
-            equal = _same(longest, course, objectives, total)
+            equal = _same(longest, training, objectives, total)
             if equal is None:
                 return []
             found.append(equal)
@@ -175,9 +177,9 @@ def _equal_pairs(
 
 
 def _found(
-    courses: Sequence[Course], names: Sequence[str], searched: Sequence[str], metric: str
+    trainings: Sequence[TrialReports], names: Sequence[str], searched: Sequence[str], metric: str
 ) -> NoEffect:
-    longest = max(courses, key=lambda each: max(each.reports))
+    longest = max(trainings, key=lambda each: max(each.reports))
     value = longest.reports[max(longest.reports)].get(metric, math.nan)
     is_all = len(names) == len(searched)
-    return NoEffect(names, len(courses), is_all, True, metric, value)
+    return NoEffect(names, len(trainings), is_all, True, metric, value)

@@ -49,11 +49,17 @@ def runs_of(trials: Iterable[RepeatedTrial]) -> dict[int, list[float]]:
     return dict(runs)
 
 
+def expectation(trial: RepeatedTrial) -> float | None:
+    """The value that is expected of a trial in full; None if it is unknown or not finite."""
+    expected = trial.expected
+    return expected if expected is not None and math.isfinite(expected) else None
+
+
 def worth_of(trial: RepeatedTrial) -> float | None:
     """The value that is expected of a trial in full, which of a complete one is that of its end;
     where that is not known, the best one that it has shown."""
-    expected = trial.expected
-    return expected if expected is not None and math.isfinite(expected) else trial.value
+    expected = expectation(trial)
+    return trial.value if expected is None else expected
 
 
 def mean_of(values: Sequence[float]) -> float:

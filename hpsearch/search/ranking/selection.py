@@ -23,7 +23,14 @@ from hpsearch.domain.lifecycle import State
 from hpsearch.domain.records import sign_of
 from hpsearch.search.ranking.again import Again, Seeds, spread_among
 from hpsearch.search.ranking.metric_bounds import bounds_of
-from hpsearch.search.ranking.repeats import BEHIND, RepeatedTrial, Repeats, runs_of, worth_of
+from hpsearch.search.ranking.repeats import (
+    BEHIND,
+    RepeatedTrial,
+    Repeats,
+    expectation,
+    runs_of,
+    worth_of,
+)
 
 EQUAL = 1e-12  # values closer than this count as equal
 
@@ -71,6 +78,11 @@ class Ranked(Generic[Of]):
     def confirmed(self) -> Again | None:
         """The outcome by its repeats; None without repeats."""
         return self.again if self.again and self.again.runs else None
+
+    @property
+    def mean(self) -> float:
+        """The value that it is ranked by; with several objectives its own first one."""
+        return self.value if self.again is None else self.again.mean
 
 
 class Ranking:
@@ -167,7 +179,7 @@ def rank(
     def place(each: Ranked[Of]) -> tuple[float, ...]:
         trial = each.trial
         is_unconfirmed = each.confirmed is None
-        return (trial.violation, sign * _mean(each), is_unconfirmed, *place_of(trial, sign))
+        return (trial.violation, sign * each.mean, is_unconfirmed, *place_of(trial, sign))
 
     ranked.sort(key=place)
     return _mark_ties(ranked, facts, sign)
@@ -194,12 +206,6 @@ def place_of(trial: Candidate, sign: float) -> tuple[float, ...]:
 def standing(trial: Candidate) -> float:
     """The worth of a trial without repeats: the expected value, or else the shown one."""
     return float(worth_of(trial) or 0.0)
-
-
-def expectation(trial: Candidate) -> float | None:
-    """The value that is expected of a trial in full; None if it is unknown or not finite."""
-    expected = trial.expected
-    return expected if expected is not None and math.isfinite(expected) else None
 
 
 def expectation_of(again: Again | None) -> dict[str, float | None]:
@@ -263,28 +269,23 @@ def _may_be_equal(one: Ranked[Of], first: Ranked[Of], ranking: Ranking) -> bool:
     if are_alike and difference <= EQUAL:
         return True
     reaches = ranking.reaches(trial, fresh=False)
-    return _near(_mean(one), reaches, first, ranking)
+    return _near(one.mean, reaches, first, ranking)
 
 
 def _has_shown(one: Ranked[Of], first: Ranked[Of], ranking: Ranking, sign: float) -> bool:
     if one.confirmed is not None or one.trial.state is State.COMPLETE:
         return True
-    is_as_good = sign * one.value <= sign * _mean(first)
+    is_as_good = sign * one.value <= sign * first.mean
     return is_as_good or _near(one.value, (0.0, 0.0), first, ranking)
 
 
 def _near(value: float, reaches: tuple[float, float], first: Ranked[Of], ranking: Ranking) -> bool:
     """True if the difference between a value and the first trial may be chance, by the sides of
     their intervals that face each other."""
-    middle = _mean(first)
+    middle = first.mean
     below, above = ranking.reaches(first.trial, fresh=False)
     facing = (reaches[0], above) if value > middle else (reaches[1], below)
     return abs(value - middle) <= math.hypot(*facing) + EQUAL
-
-
-def _mean(place: Ranked[Of]) -> float:
-    assert place.again is not None, "a trial of one objective"
-    return place.again.mean
 
 
 def _in_full(place: Ranked[Of]) -> bool:

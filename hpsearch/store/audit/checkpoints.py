@@ -12,8 +12,7 @@ from trials.checkpoints.manifests import check
 
 def unusable(store: Store, name: str | None = None) -> list[Violation]:
     """The trials of one study, or of all, with a checkpoint that is missing, damaged or out of
-    reach. Nothing is locked meanwhile: if a trial names newer checkpoints by then, those are
-    checked."""
+    reach. Nothing is locked: if a trial names newer ones by then, those are checked."""
     found: list[Violation] = []
     for each in [name] if name else store.study_names():
         try:

@@ -124,9 +124,8 @@ def no_report_lies_beyond_the_training(trial: Trial, _: StudyTrials) -> Iterator
 
 
 def no_attempt_goes_on_past_the_budget(trial: Trial, study: StudyTrials) -> Iterator[str]:
-    """An attempt has one report at its trial's budget or past it. Later measurements are added to
-    that. How far past it depends on users' code; after a lost driver another attempt may end
-    elsewhere."""
+    """An attempt has one report at its trial's budget or past it, to which later measurements are
+    added. How far past it depends on users' code."""
     if study.budget is None:
         return
     total = study.budget.per_trial.total
@@ -176,8 +175,7 @@ RULES: tuple[Rule, ...] = (
 
 
 def violations(connection: Connection, study_id: int | None = None) -> list[Violation]:
-    """Everything that is wrong with one study, or with all of them. Of a study with cells that
-    cannot be read, the first of them."""
+    """Everything that is wrong with one study, or all; of cells that cannot be read the first."""
     found: list[Violation] = []
     heads = select(STUDY.id, STUDY.name, STUDY.spec).order_by(STUDY.id)
     if study_id is not None:

@@ -15,7 +15,7 @@ from sqlalchemy.exc import DataError, DBAPIError, IntegrityError, ProgrammingErr
 
 from hpsearch.errors import Damaged, HpsearchError, StoreBusy, StoreUnreachable, StoreUnusable
 from hpsearch.store.connecting.engine import engine_at
-from hpsearch.store.connecting.url import connect_args, display, in_memory, is_sqlite
+from hpsearch.store.connecting.url import display, in_memory, is_sqlite
 from hpsearch.store.connecting.waiting import wait_s
 
 _BEGIN = {
@@ -29,7 +29,6 @@ _BEGIN = {
 LOCK_NOT_AVAILABLE = "55P03"  # PostgreSQL's code for a lock that was not given in time
 
 _HINTS = {
-    "prepared statement": "a pooler stands between: leave prepare_threshold out of the URL",
     "statement pooling": "PgBouncer pools statements, and a transaction has several: set pool_mode"
     " = transaction for this database",
     "lock timeout": "another transaction keeps what is to be written locked; try again",
@@ -43,15 +42,12 @@ _HINTS = {
 }
 """By a part of what a database says, what to do."""
 
-_LASTING: tuple[str, ...] = (
-    "prepared statement",
-    "statement pooling",
-    "readonly",
-    "permission denied",
+_LASTING = (
+    *("statement pooling", "readonly", "permission denied", "no schema has been selected"),
+    *("not a database", "authentication failed", "no password supplied", "no such user"),
+    *("does not exist", "no such database", "no pg_hba.conf entry", "no such table"),
+    "no such column",
 )
-_LASTING += ("not a database", "authentication failed", "no password supplied", "no such user")
-_LASTING += ("does not exist", "no such database", "no pg_hba.conf entry", "no such table")
-_LASTING += ("no such column", "no schema has been selected")
 """Parts of what a database says where waiting does not help."""
 
 
@@ -87,26 +83,22 @@ class Database:
         from its beginning, on PostgreSQL from its first UPDATE of the same row."""
         turn = self._writing if kind == "write" else self._using
         with turn, self.connected() as connection:
-            for statement in self._begin(kind):
-                connection.exec_driver_sql(statement)
+            connection.exec_driver_sql(self._begin(kind))
             yield connection
             connection.exec_driver_sql("COMMIT")
 
-    def _begin(self, kind: Literal["read", "write"]) -> list[str]:
+    def _begin(self, kind: Literal["read", "write"]) -> str:
         begin = _BEGIN[self.dialect.name][kind]
         if is_sqlite(self.url):
-            return [begin]
+            return begin
         # A driver frozen in the middle of a commit must not keep its successor waiting forever.
         lock_s = wait_s() if self._patience_s is None else self._patience_s
         lock = f"SET LOCAL lock_timeout = {lock_s * 1000:.0f}"
         idle = f"SET LOCAL idle_in_transaction_session_timeout = {wait_s() * 1000:.0f}"
-        if connect_args(self.url)["prepare_threshold"] is None:
-            return [f"{begin}; {lock}; {idle}"]  # one way to the server
-        return [begin, lock, idle]  # what is prepared is one statement
+        return f"{begin}; {lock}; {idle}"  # one way to the server
 
     def close(self) -> None:
-        """Let go of the connections; the next use opens a new one. Waits for a writer in another
-        thread."""
+        """Let go of the connections; the next use opens a new one. Waits for a writer."""
         with self._writing:
             self._engine.dispose()
 

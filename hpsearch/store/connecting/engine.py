@@ -23,12 +23,8 @@ for long: what was committed since then cannot be moved into the database yet.""
 
 
 def engine_at(url: URL, patience_s: float | None, *, create: bool) -> Engine:
-    """An engine for a database, whose connections are in autocommit mode.
-
-    Args:
-        patience_s: Seconds to wait for another writer; None for `wait_s`.
-        create: True to make an SQLite file that is missing when it is first connected to.
-    """
+    """An engine whose connections are in autocommit mode, and wait `patience_s` seconds for another
+    writer (None for `wait_s`). With `create`, an SQLite file that is missing is made."""
     engine = create_engine(
         url,
         poolclass=_pool_of(url),
@@ -63,7 +59,6 @@ class _Opening:
         self._may_create = create
 
     def connect(self, _: Any, record: Any, words: Any, settings: dict[str, Any]) -> Any:
-        """A new connection, with the words and settings that SQLAlchemy would connect with."""
         if not is_sqlite(self._url):
             from hpsearch.store.connecting.impatient import Impatient
 
@@ -120,9 +115,8 @@ def _identity(file: Path | None) -> tuple[int, int] | None:
 
 
 def _is_immutable(file: Path) -> bool:
-    """True for a database with a write-ahead log in a folder that takes no new files. SQLite makes
-    files beside it to read it, unless it knows that nobody writes to it; while somebody does, those
-    files exist."""
+    """True for a database with a write-ahead log in a folder that takes no new files. To read it,
+    SQLite makes files beside it, unless it knows that nobody writes to it."""
     is_in_use = Path(f"{file}-wal").exists()
     takes_no_files = file.exists() and not is_in_use and not os.access(file.parent, os.W_OK)
     return takes_no_files and _has_log(file)

@@ -17,7 +17,6 @@ class Impatient(psycopg.Connection[Any]):
     wait for the answer to a commit forever."""
 
     def wait(self, gen: Any, *rest: Any, **more: Any) -> Any:
-        """Wait for an answer, as psycopg does, but not forever."""
         return super().wait(self._awaited(gen), *rest, **more)
 
     def _awaited(self, gen: Generator[Any, Any, Any]) -> Generator[Any, Any, Any]:

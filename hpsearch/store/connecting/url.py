@@ -19,8 +19,8 @@ _SUPPORTED = "use sqlite:///hpsearch.db (a file) or postgresql://user:password@h
 
 
 def parse_url(text: str) -> URL:
-    """Read a database URL; a file's path is made absolute. Raises UserError if it is not the URL of
-    a supported database."""
+    """Read a database URL; a file's path becomes absolute. Raises UserError if it is none of
+    ours."""
     try:
         url = make_url(text)
     except (ArgumentError, ValueError):  # its text may hold a password: it is not repeated
@@ -43,23 +43,12 @@ def parse_url(text: str) -> URL:
 
 
 def connect_args(url: URL) -> dict[str, Any]:
-    """The arguments for connections to a database, beside those in its URL: after how many uses
-    psycopg has the server prepare a statement. Never, unless the URL says otherwise: the next
-    transaction may be on another connection of a pooler such as PgBouncer. Raises UserError if
-    the URL's number is not one."""
-    if url.get_driver_name() != "psycopg":
-        return {}
-    given = url.query.get("prepare_threshold", "none")
-    if given == "none":
-        return {"prepare_threshold": None}
-    if isinstance(given, str) and given.isdecimal() and len(given) < 7:
-        return {"prepare_threshold": int(given)}
-    what = f"prepare_threshold in the database URL is {given!r}"
-    raise UserError(what, "give a whole number, or leave it out: nothing is prepared then")
+    """The arguments for connections beside those in the URL. psycopg prepares no statements: the
+    next transaction may be on another connection of a pooler."""
+    return {"prepare_threshold": None} if url.get_driver_name() == "psycopg" else {}
 
 
 def is_sqlite(url: URL) -> bool:
-    """True of an SQLite database."""
     return url.drivername.startswith("sqlite")
 
 
@@ -69,7 +58,6 @@ def in_memory(url: URL) -> bool:
 
 
 def file_of(url: URL) -> Path | None:
-    """The file of an SQLite database; None of any other."""
     if not is_sqlite(url) or in_memory(url):
         return None
     return Path(str(url.database))

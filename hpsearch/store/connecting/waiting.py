@@ -8,8 +8,7 @@ CONNECT_S = 10  # how long to wait for a PostgreSQL server to take a connection,
 
 
 def wait_s() -> float:
-    """The seconds to wait for another writer: `HPSEARCH_DATABASE_TIMEOUT`, or 30. Raises UserError
-    if the variable is not a number of seconds."""
+    """The seconds to wait for another writer, by `HPSEARCH_DATABASE_TIMEOUT`. Raises UserError."""
     given = os.environ.get("HPSEARCH_DATABASE_TIMEOUT", "30")
     if not given.isdecimal() or len(given) > 6 or int(given) == 0:
         raise UserError(
@@ -19,6 +18,5 @@ def wait_s() -> float:
 
 
 def answer_s() -> float:
-    """The seconds to wait for a PostgreSQL server to continue with its answer: longer than the
-    server itself waits for a lock."""
+    """The seconds to wait for PostgreSQL's answer: longer than it waits for a lock itself."""
     return wait_s() + 5

@@ -65,8 +65,7 @@ class HistoryStorage(BaseStorage):
     def __init__(self, history: History) -> None:
         self.history = history
         self._lock = threading.RLock()
-        self._frozen: dict[int, FrozenTrial] = {}
-        """By number, those read last, the latest one last."""
+        self._frozen: dict[int, FrozenTrial] = {}  # by number, those read last, the latest one last
         self._kept = KEPT
         self._distributions: dict[str, BaseDistribution] = {}
         self._known: dict[tuple[tuple[str, int], ...], dict[str, BaseDistribution]] = {}
@@ -194,7 +193,6 @@ class HistoryStorage(BaseStorage):
             self._distributions.update(self.history.trials[number].distributions)
 
     def _read(self, number: int) -> FrozenTrial:
-        """A trial as it is now, which the caller does not change."""
         frozen = self._frozen.pop(number, None)
         if frozen is None:
             frozen = freeze(self.history.study, self.history.trials[number])
@@ -205,8 +203,7 @@ class HistoryStorage(BaseStorage):
 
 
 def as_stored(value: Any) -> Any:
-    """A copy of an attribute's value as the database returns it: tuples as lists, say. Raises
-    TypeError if JSON does not have it."""
+    """A copy of a value as the database returns it. Raises TypeError if JSON does not have it."""
     return codec.decode(codec.encode(value))
 
 
@@ -217,17 +214,14 @@ def trial_id(study_id: int, number: int) -> int:
 
 
 def study_and_number(an_id: int) -> tuple[int, int]:
-    """The parts of a `trial_id`."""
     return an_id >> _NUMBER_BITS, an_id & (1 << _NUMBER_BITS) - 1
 
 
 def step_of(study: StudyRecord, resource: float) -> int:
-    """A resource as a step of Optuna's."""
     return round(resource * study.step_scale)
 
 
 def directions_of(study: StudyRecord) -> list[StudyDirection]:
-    """The directions of a study in Optuna's terms."""
     return [StudyDirection[direction.upper()] for direction in study.directions]
 
 

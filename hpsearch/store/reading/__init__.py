@@ -4,7 +4,7 @@
 - `frames`: tables for pandas; `files`: as CSV and Parquet
 - `attempts`: where and how trials were trained, their logs, and the time for which slots waited
 - `conditions`: `--where` and `--sort` as SQL; `names`: the names that they may hold
-- `standing`: studies as `ls` and `status` show them; `history_frames`: all of a study for its
+- `status`: studies as `ls` and `status` show them; `history_frames`: all of a study for its
   report; `trust`: how far its rungs can be trusted;
   `own_ends`: trials that ended before the budget, or went beyond it
 """

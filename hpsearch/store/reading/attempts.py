@@ -17,7 +17,6 @@ from trials.running.arithmetic import Arithmetic
 
 
 def environments_of(connection: Connection, study: StudyHead) -> list[Environment]:
-    """The environments of a study's drivers, the oldest first."""
     return records(connection, Environment, ENVIRONMENT.study_id == study.id)
 
 
@@ -53,7 +52,6 @@ UNKNOWN = Origins((), None)
 
 
 def origins(connection: Connection, study: StudyHead, trial: int | None) -> Origins:
-    """The sessions of a study, and that of a trial."""
     known = environments_of(connection, study)
     of_study = ATTEMPT.study_id == study.id
     started = sa_max(ATTEMPT.started)
@@ -78,8 +76,7 @@ def code_of(session: Environment) -> tuple[str | None, str | None]:
 
 
 def session_at(connection: Connection, study: StudyHead, time: float) -> Environment | None:
-    """The environment of a driver's latest session before a time, else of the first one; None if no
-    session is recorded."""
+    """The environment of the latest session before a time, else of the first; None without one."""
     return _before(environments_of(connection, study), time)
 
 
@@ -107,14 +104,9 @@ def logs_of(study: StudyHead, detail: TrialDetail) -> list[str]:
 
 
 def idle_seconds(attempts: Iterable[tuple[str, float, float]], end: float) -> dict[str, float]:
-    """Seconds for which each slot waited: between its attempts, and from its last one until `end`.
-
-    All slots but one are given back to the cluster after `IDLE_KEPT_S` seconds without work.
-
-    Args:
-        attempts: The slot of each, its start and its end, of one driver.
-        end: The time at which that driver ended, or now.
-    """
+    """Seconds for which each slot waited between its attempts, by their slot, start and end, and
+    from its last one until `end` of their driver. All slots but one are given back after
+    `IDLE_KEPT_S` seconds without work."""
     waited: dict[str, float] = {}
     last: dict[str, float] = {}
     for slot, started, ended in sorted(attempts, key=lambda attempt: attempt[1]):

@@ -48,7 +48,6 @@ class GoalColumns:
 
     @property
     def column(self) -> str:
-        """The column of its values, as they were shown."""
         return f"value_{self.index}"
 
     @property
@@ -80,25 +79,28 @@ def best_trials(
 ) -> list[Ranked[TrialRow]]:
     """The best trials of a study that `where` selects, best first: at most `top`; without it one,
     or with several objectives all that no other one beats. Those that tie with the best one are
-    looked for among the first `COMPARED`.
-
-    Raises:
-        FilterError: `where` does not parse or names something unknown.
-        UserError: The study has no direction.
-    """
+    looked for among the first `COMPARED`. Raises FilterError for `where`, and UserError without a
+    direction."""
     if len(study.directions) > 1:
-        front: list[Ranked[TrialRow]] = []
-        for part in each_trial(connection, study, where=where).parts():
-            candidates = [*(each.trial for each in front), *part]
-            front = pareto_front(candidates, study.directions)
-        return front[:top]
-    compared = _compared(connection, study, max(top or 1, COMPARED), where)
+        return _front(connection, study, where)[:top]
+    shown = top or 1
+    compared = _compared(connection, study, max(shown, COMPARED), where)
     known = _ranking(connection, study, compared)
-    ranked = rank(compared, study.direction, study.metric, known)[: top or 1]
-    numbers = [each.trial.number for each in ranked]
-    whole = rows_of(connection, trials_of(study).where(TRIAL.number.in_(numbered(numbers))))
-    by_number = {row.number: row for row in whole}
+    ranked = rank(compared, study.direction, study.metric, known)[:shown]
+    numbers = numbered([each.trial.number for each in ranked])
+    read = trials_of(study).where(TRIAL.number.in_(numbers))
+    by_number = {row.number: row for row in rows_of(connection, read)}
     return [replace(each, trial=by_number[each.trial.number]) for each in ranked]
+
+
+def _front(
+    connection: sa.Connection, study: StudyHead, where: str | None
+) -> list[Ranked[TrialRow]]:
+    front: list[Ranked[TrialRow]] = []
+    for part in each_trial(connection, study, where=where).parts():
+        candidates = [*(each.trial for each in front), *part]
+        front = pareto_front(candidates, study.directions)
+    return front
 
 
 def details_again(
@@ -127,26 +129,27 @@ def write_again(row: TrialRow, again: Again | None) -> None:
 
 
 def _ranking(connection: sa.Connection, study: StudyHead, rows: Sequence[TrialRow]) -> Ranking:
-    """The facts on a study as a whole, of which these trials were read."""
     spread, earlier = _spread(connection, study), _earlier_repeats(connection, study)
     seeds = partial(Seeds, spread=spread, earlier=earlier)
     return Ranking(rows, study.direction, study.metric, seeds)
 
 
 def _spread(connection: sa.Connection, study: StudyHead) -> Spread | None:
-    sign = sign_of(study.direction)
-    ranked = sa.and_(TRIAL.study_id == study.id, RANKED, TRIAL.violation == 0)
-    standing = TRIAL.standing
-    is_maximised = study.direction == "maximize"
-    furthest = sa.func.min(standing) if is_maximised else sa.func.max(standing)
-    count, worst = connection.execute(sa.select(sa.func.count(), furthest).where(ranked)).one()
-    in_order = standing.desc() if is_maximised else standing.asc()
-    scores = sa.select(standing).where(ranked).order_by(in_order)
+    standing, sign = TRIAL.standing, sign_of(study.direction)
+    worst: Sql = sa.func.max(standing)
+    best_first = standing.asc()
+    if study.direction == "maximize":
+        worst, best_first = sa.func.min(standing), standing.desc()
+    keeps_limits = sa.and_(TRIAL.study_id == study.id, RANKED, TRIAL.violation == 0)
+    facts = sa.select(sa.func.count(), worst).where(keeps_limits)
+    count, last = connection.execute(facts).one()
+    in_order = sa.select(standing).where(keeps_limits).order_by(best_first)
 
     def best(most: int) -> list[float]:
-        return [sign * score for score in connection.scalars(scores.limit(most))]
+        first = connection.scalars(in_order.limit(most))
+        return [sign * each for each in first]
 
-    return spread_of(count, best, sign * (worst or 0.0))
+    return spread_of(count, best, sign * (last or 0.0))
 
 
 def _earlier_repeats(connection: sa.Connection, study: StudyHead) -> EarlierRepeats:
@@ -154,56 +157,56 @@ def _earlier_repeats(connection: sa.Connection, study: StudyHead) -> EarlierRepe
     names = [each.name for each in connection.scalar(statement) or ()]
     found = []
     for head in study_heads(connection) if names else ():
-        if head.name in names and head.has_best:
-            runs = runs_of(_repeats(connection, head))
-            if runs:
-                found.append((runs, _spread(connection, head)))
+        if head.name not in names or not head.has_best:
+            continue
+        runs = runs_of(_repeats(connection, head))
+        if runs:
+            found.append((runs, _spread(connection, head)))
     return earlier_repeats(found)
 
 
 def _repeats(connection: sa.Connection, study: StudyHead) -> list[TrialRow]:
+    """The repeats of a study, and the trials that they repeat."""
     found = {}
     for statement in (_REPEATS, _REPEATED):
         of_study = statement.where(TRIAL.study_id == study.id)
-        found.update({row.number: row for _, row in _rows_by_study(connection, of_study)})
+        for _, row in _rows_by_study(connection, of_study):
+            found[row.number] = row
     return list(found.values())
 
 
 def _compared(
     connection: sa.Connection, study: StudyHead, most: int, where: str | None
 ) -> list[TrialRow]:
-    """The first trials that `where` selects, at most `most` by what they have shown themselves,
-    and beside them all repeats and the trials that were repeated, whose place repeats change.
-
-    Of trials that were not repeated, no repeat changes the order (`ranking.selection`), so that
-    the first of all are among these.
-    """
-    columns = [TRIAL[name] for name in _RANKED_BY]
-    of_study = sa.select(*columns).where(TRIAL.study_id == study.id)
-    repeats = connection.execute(of_study.where(_is_repeat())).all()
+    """The first trials that `where` selects, at most `most` by what they have shown themselves, all
+    repeats, and the trials that were repeated. No repeat changes the order of the others
+    (`ranking.selection`), so that the first of all are among these."""
+    of_study = _EACH.where(TRIAL.study_id == study.id)
+    repeats = [row for _, row in _rows_by_study(connection, of_study.where(_is_repeat()))]
     repeated = {row.repeats for row in repeats if row.repeats is not None}
-    chosen = of_study.where(RANKED)
+    selected = of_study.where(RANKED)
     if where:
         condition = compiled_for(connection, study, where, "--where")
-        chosen = chosen.select_from(WITH_LATEST).where(condition)
+        selected = selected.select_from(WITH_LATEST).where(condition)
     limit = most + len(repeated)
-    others = chosen.order_by(*_order(study.direction)).limit(limit)
-    first = connection.execute(others.where(TRIAL.violation == 0)).all()
-    rows = [*repeats, *first]
-    if len(first) < limit:
-        rows += connection.execute(others.where(TRIAL.violation > 0))
+    in_order = selected.order_by(*_order(study.direction)).limit(limit)
+    rows = [row for _, row in _rows_by_study(connection, in_order.where(TRIAL.violation == 0))]
+    if len(rows) < limit:
+        over_limits = in_order.where(TRIAL.violation > 0)
+        rows += [row for _, row in _rows_by_study(connection, over_limits)]
     if repeated:
-        rows += connection.execute(chosen.where(TRIAL.number.in_(numbered(repeated))))
-    found = {row.number: row for row in rows}
-    return [TrialRow(params={}, **row._mapping) for row in found.values()]
+        of_these = selected.where(TRIAL.number.in_(numbered(repeated)))
+        rows += [row for _, row in _rows_by_study(connection, of_these)]
+    found = {row.number: row for row in [*repeats, *rows]}
+    return list(found.values())
 
 
 def waiting_trials(connection: sa.Connection, study: StudyHead) -> list[TrialRow]:
     """The trials that wait with a checkpoint, at a rung or cut short, or did when the study ended
     without them: `brain.retention` bounds their number."""
-    state, waiting = TRIAL.state, (State.PAUSED.value, State.QUEUED.value)
-    left = sa.and_(state == State.PRUNED.value, TRIAL.left_as.in_(waiting))
-    waits = sa.or_(state.in_(waiting), left)
+    waiting = (State.PAUSED.value, State.QUEUED.value)
+    was_left = sa.and_(TRIAL.state == State.PRUNED.value, TRIAL.left_as.in_(waiting))
+    waits = sa.or_(TRIAL.state.in_(waiting), was_left)
     return rows_of(connection, trials_of(study).where(waits, TRIAL.checkpoint.is_not(None)))
 
 
@@ -222,29 +225,27 @@ def _order(direction: str, of: sa.FromClause = trials) -> list[Sql]:
 def best_of_each(
     connection: sa.Connection, heads: Sequence[StudyHead]
 ) -> dict[int, Ranked[TrialRow] | None]:
-    """The best trial of each study that has one direction, by the study's id, as far as its order
-    needs it; None without one. Of all studies the rows are read at once, and not how far seeds move
-    their values."""
-    asked = {head.id: head for head in heads if head.has_best}
+    """The best trial of each study with one direction, by the study's id; None without one. The
+    rows of all studies are read at once, and not how far seeds move their values."""
     compared: defaultdict[int, dict[int, TrialRow]] = defaultdict(dict)
-    complete = set()
     for direction in ("minimize", "maximize"):
-        for study_id, row in _rows_by_study(connection, _firsts(direction)):
-            if study_id in asked and asked[study_id].direction == direction:
-                compared[study_id][row.number] = row
-                complete.add(study_id)
+        for study_id, row in _rows_by_study(connection, _first_of_each(direction)):
+            compared[study_id][row.number] = row
+    with_first = set(compared)
     for statement in (_REPEATS, _REPEATED):
         for study_id, row in _rows_by_study(connection, statement):
             compared[study_id][row.number] = row
     found: dict[int, Ranked[TrialRow] | None] = {}
-    for study_id, head in asked.items():
-        if study_id in complete:
-            rows, direction = compared[study_id].values(), head.direction
-            known = Ranking(rows, direction, head.metric, lambda _: NOTHING_KNOWN)
-            ranked = rank(rows, direction, head.metric, known)
+    for head in heads:
+        if not head.has_best:
+            continue
+        if head.id in with_first:
+            rows = compared[head.id].values()
+            known = Ranking(rows, head.direction, head.metric, lambda _: NOTHING_KNOWN)
+            ranked = rank(rows, head.direction, head.metric, known)
         else:  # nothing keeps the limits, or nothing can be ranked
             ranked = best_trials(connection, head, 1)
-        found[study_id] = next(iter(ranked), None)
+        found[head.id] = next(iter(ranked), None)
     return found
 
 
@@ -265,25 +266,30 @@ _EACH = sa.select(TRIAL.study_id, *(TRIAL[name] for name in _RANKED_BY))
 _REPEATS = _EACH.where(_is_repeat())
 _repeat = trials.alias("repeat")
 _repeated = sa.select(TRIAL.study_id, TRIAL.repeats).where(_is_repeat()).distinct().subquery()
-_REPEATED = _EACH.join_from(
-    _repeated,
-    trials,
-    sa.and_(TRIAL.study_id == _repeated.c.study_id, TRIAL.number == _repeated.c.repeats),
+_is_repeated = sa.and_(
+    TRIAL.study_id == _repeated.c.study_id,
+    TRIAL.number == _repeated.c.repeats,
 )
+_REPEATED = _EACH.join_from(_repeated, trials, _is_repeated)
 
 
-def _firsts(direction: str) -> sa.Select[Any]:
-    """The first trial of each study, of those that keep its limits and were not repeated."""
+def _first_of_each(direction: str) -> sa.Select[Any]:
+    """The first trial of each study with a direction, of those that keep its limits and were not
+    repeated; of a study without such a trial a row of NULLs."""
     other = trials.alias("other")
-    repeats = sa.and_(_repeat.c.study_id == other.c.study_id, _repeat.c.repeats == other.c.number)
-    number = (
-        sa.select(other.c.number)
-        .where(other.c.study_id == STUDY.id, other.c.standing.is_not(None))
-        .where(other.c.violation == 0, ~sa.exists().where(_is_repeat(_repeat), repeats))
-        .order_by(*_order(direction, other))
-        .limit(1)
-        .scalar_subquery()
+    repeats_it = sa.and_(
+        _is_repeat(_repeat),
+        _repeat.c.study_id == other.c.study_id,
+        _repeat.c.repeats == other.c.number,
     )
+    eligible = sa.and_(
+        other.c.study_id == STUDY.id,
+        other.c.standing.is_not(None),
+        other.c.violation == 0,
+        ~sa.exists().where(repeats_it),
+    )
+    in_order = sa.select(other.c.number).where(eligible).order_by(*_order(direction, other))
+    number = in_order.limit(1).scalar_subquery()
     is_first = sa.and_(TRIAL.study_id == STUDY.id, TRIAL.number == number)
-    in_order = _EACH.join_from(studies, trials, is_first, isouter=True)
-    return in_order.where(sa.cast(STUDY.directions, sa.Text).contains(direction))
+    each = _EACH.join_from(studies, trials, is_first, isouter=True)
+    return each.where(STUDY.direction == direction)

@@ -35,14 +35,10 @@ Option = Literal["--where", "--sort"]
 Bound: TypeAlias = sa.BindParameter[Any]
 
 _ORDERS = {"<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge}
-MOST_TERMS = 2_000
-"""Comparisons in one expression: PostgreSQL takes 65,535 bound parameters."""
-MOST_NESTED = 40
-"""Levels of an expression."""
-MOST_IN_A_ROW = 30
-"""Conditions that are joined at one level."""
-MOST_BOUND = 30
-"""Values in a list that the database compares; with more, this program does."""
+MOST_TERMS = 2_000  # comparisons in one expression: PostgreSQL takes 65,535 bound parameters
+MOST_NESTED = 40  # levels of an expression
+MOST_IN_A_ROW = 30  # conditions that are joined at one level
+MOST_BOUND = 30  # values in a list that the database compares; with more, this program does
 _MIRRORED = str.maketrans("<>", "><")
 _DATES = "such as: '2026-01-31', '2026-01-31 18:00' or '2026-01-31T18:00Z'"
 
@@ -123,7 +119,6 @@ class _Compiler(Visitor):
         return part
 
     def key(self, of: Term, is_descending: bool) -> list[Sql]:
-        """The columns that a name is sorted by."""
         operand = self._named(of)
         by = (operand.number, operand.text, operand.nested, operand.truth)
         ordered = [each.desc() if is_descending else each.asc() for each in by if each is not None]
@@ -139,8 +134,7 @@ class _Compiler(Visitor):
         return operand
 
     def _sides(self, of: Term, value: Term) -> tuple[Sql, Bound, Bound]:
-        """The operand, of the value's kind, and the least and the most that count as equal to the
-        value: the same, but for numbers."""
+        """The operand, of the value's kind, and the least and most that count as equal to it."""
         operand, given = self._named(of), value.value
         if isinstance(given, bool):
             if operand.truth is not None:

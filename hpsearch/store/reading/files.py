@@ -12,8 +12,7 @@ from trials.settings import as_scalar
 
 
 def write(table: StudyTable, to: Path, suffix: str) -> int:
-    """Write a table, part by part, into a file whose name will end with this suffix, .csv
-    or .parquet. Returns the number of rows."""
+    """Write a table, part by part, as .csv or .parquet (`suffix`). Returns the number of rows."""
     return _write_csv(table, to) if suffix == ".csv" else _write_parquet(table, to)
 
 
@@ -41,8 +40,7 @@ def _write_parquet(table: StudyTable, to: Path) -> int:
 
 
 def _schema_of(table: StudyTable) -> tuple[pa.Schema, set[str]]:
-    """The one type of each column in all of the file, and the columns of mixed types, which become
-    texts. Goes through all rows."""
+    """The type of each column in all of the file, and the columns of mixed types, as texts."""
     types: defaultdict[str, set[type]] = defaultdict(set)
     mixed: set[str] = set()
     found = pa.schema([])
@@ -59,7 +57,6 @@ def _schema_of(table: StudyTable) -> tuple[pa.Schema, set[str]]:
 
 
 def _type(value: Any) -> type:
-    """The type of a value; whole numbers count as numbers."""
     if isinstance(value, int) and not isinstance(value, bool):
         return float
     return type(value)

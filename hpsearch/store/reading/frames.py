@@ -45,7 +45,6 @@ class StudyTable:
             self._metrics = _columns(metrics, taken, METRIC_PREFIX)
 
     def frame(self) -> pd.DataFrame:
-        """The whole table."""
         return pd.DataFrame(self._cells(list(self._rows)))
 
     def frames(self) -> Iterator[pd.DataFrame]:
@@ -75,13 +74,11 @@ def _columns(names: Mapping[str, None], taken: set[str], prefix: str) -> dict[st
 
 
 def trials_table(connection: Connection, study: StudyHead, **choice: Any) -> StudyTable:
-    """A row for each trial that `each_trial` finds, with the metrics of its latest report."""
     rows = each_trial(connection, study, **choice)
     return StudyTable(_TRIAL_COLUMNS, Rows(lambda: map(_cells_of, rows)))
 
 
 def frame_of(rows: Sequence[TrialRow], more: Mapping[str, list[Any]] | None = None) -> pd.DataFrame:
-    """Trials as `trials_table`, with more columns."""
     more = more or {}
     cells: list[Cells] = []
     for place, row in enumerate(rows):
@@ -96,13 +93,11 @@ def _cells_of(row: TrialRow) -> Cells:
 
 
 def reports_table(connection: Connection, study: StudyHead) -> StudyTable:
-    """A row for each report, by trial and resource: recorded curves."""
     beside = {"params": TRIAL.params, "metrics": REPORT.metrics}
     return _table_of(connection, study, reports, beside, metrics_first=True)
 
 
 def attempts_table(connection: Connection, study: StudyHead) -> StudyTable:
-    """A row for each attempt, by trial and number."""
     return _table_of(connection, study, attempts, {})
 
 

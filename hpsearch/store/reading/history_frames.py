@@ -80,8 +80,7 @@ class HistoryFrames:
 def history_frames(
     connection: Connection, study: StudyHead, spec: StudySpec | None = None
 ) -> HistoryFrames:
-    """Read the history of a study. Without a study file (`spec`), the space is read from its
-    trials."""
+    """Read the history of a study; without a study file, the space is read from its trials."""
     goals = goals_of(study)
     of_study = select(func.count(), func.max(TRIAL.ended)).where(TRIAL.study_id == study.id)
     count, last_ended = connection.execute(of_study).one()
@@ -118,7 +117,6 @@ def _chosen(connection: Connection, study: StudyHead, count: int) -> Any:
 
 
 def rows_in(frame: pd.DataFrame) -> Iterable[Any]:
-    """The rows of a frame, each with its cells as attributes."""
     return frame.itertuples(index=False)
 
 

@@ -111,13 +111,11 @@ class Names:
         return TRIAL.number.in_(numbered(numbers))
 
     def known(self) -> list[str]:
-        """Every name that can be typed."""
         members = [sorted(self._keys_in(column)) for column, _ in _MEMBERS]
         return [*FILTERED, "violation", *chain.from_iterable(members)]
 
     @property
     def is_postgresql(self) -> bool:
-        """True in a database of PostgreSQL."""
         return self.connection.dialect.name == "postgresql"
 
     def _has(self, column: sa.Column[Any], typed: str) -> bool:

@@ -12,7 +12,7 @@ from typing import Any, Generic, TypeVar
 from sqlalchemy import Connection, Row, Select, Table, and_, func, select
 
 from hpsearch.domain.facts import Role
-from hpsearch.domain.records import Request, StudyState, Trial
+from hpsearch.domain.records import ReportRecord, Request, StudyState, Trial
 from hpsearch.errors import StudyNotFound, UserError
 from hpsearch.search.ranking.selection import Ranked
 from hpsearch.store import heartbeats
@@ -160,7 +160,6 @@ _NEWEST_FIRST = _HEAD.order_by(STUDY.created.desc(), STUDY.id.desc())
 
 
 def study_heads(connection: Connection) -> list[StudyHead]:
-    """All studies, the newest first."""
     return _heads(connection, _NEWEST_FIRST)
 
 
@@ -215,7 +214,6 @@ def names_checkpoints(connection: Connection, study_id: int, folder: str) -> boo
 
 
 def study_requests(connection: Connection, study: StudyHead) -> list[Request]:
-    """All requests to a study, the oldest first."""
     return records(connection, Request, REQUEST.study_id == study.id)
 
 
@@ -228,12 +226,8 @@ def trial_rows(
     limit: int | None = None,
     skip: int = 0,
 ) -> list[TrialRow]:
-    """Trials that `where` selects, in the order of `sort` (and then of their numbers), at most
-    `limit` after the first `skip`.
-
-    Raises:
-        FilterError: An expression does not parse or names something unknown.
-    """
+    """Trials that `where` selects, in the order of `sort` and then of their numbers, at most
+    `limit` after the first `skip`. Raises FilterError for an expression."""
     statement = _selected(connection, study, where, sort)
     return rows_of(connection, statement.limit(limit).offset(skip))
 
@@ -269,15 +263,13 @@ def each_row(connection: Connection, statement: Select[Any]) -> Iterator[Row[Any
 
 
 def compiled_for(connection: Connection, study: StudyHead, text: str, option: Option) -> Any:
-    """The SQL of a --where or --sort over the trials of a study. Raises FilterError."""
     return compiled(text, option, Names(connection, study.id))
 
 
 def seen_at(
     connection: Connection, study: StudyHead, ranked: Sequence[Ranked[TrialRow]]
 ) -> dict[int, float]:
-    """The resource at which trials first showed their value, by their numbers, as
-    `Trial.seen_at`."""
+    """The resource at which trials first showed their value, by number, as `Trial.seen_at`."""
     numbers = [each.trial.number for each in ranked if each.trial.values is None]
     shows_value = and_(
         REPORT.study_id == TRIAL.study_id,
@@ -316,9 +308,11 @@ def trial_detail(connection: Connection, study: StudyHead, number: int) -> Trial
 
     has_number = and_(TRIAL.study_id == study.id, TRIAL.number == number)
     findings = connection.scalar(select(TRIAL.findings).where(has_number))
+    trial, reported = found[0], parts(reports, REPORT.resource)
+    trial.reports = {each["resource"]: ReportRecord(number, **each) for each in reported}
     return TrialDetail(
-        found[0],
-        reports=parts(reports, REPORT.resource),
+        trial,
+        reports=reported,
         attempts=parts(attempts, ATTEMPT.number),
         decisions=parts(decisions, DECISION.id),
         findings=findings or [],
@@ -340,14 +334,12 @@ _READ = [
 
 
 def trials_of(study: StudyHead) -> Select[Any]:
-    """The trials of a study, to be read by `rows_of`."""
     return (
         select(*_READ, latest.c.metrics).select_from(WITH_LATEST).where(TRIAL.study_id == study.id)
     )
 
 
 def rows_of(connection: Connection, statement: Select[Any]) -> list[TrialRow]:
-    """The rows of a statement that begins with `trials_of`."""
     return list(map(_trial_row, connection.execute(statement)))
 
 

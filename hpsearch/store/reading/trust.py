@@ -5,18 +5,16 @@ A study of several objectives has no single standing, and one without rungs has 
 
 import math
 from collections import defaultdict
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import Connection, Select, func, null, select
+from sqlalchemy import Connection, and_, func, null, select
 
 from hpsearch.domain.facts import Role
 from hpsearch.domain.records import ReportRecord
 from hpsearch.errors import SpecError
-from hpsearch.search.ranking.no_effect import MOST as FIRST
-from hpsearch.search.ranking.no_effect import Course
+from hpsearch.search.ranking.no_effect import FIRST_TRIALS, TrialReports
 from hpsearch.search.ranking.trust import RungTrust, TrialCurve, trust
 from hpsearch.search.worth import Scoring
 from hpsearch.store.reading.names import numbered
@@ -26,19 +24,23 @@ from hpsearch.study_file.levels import rung_levels
 from hpsearch.study_file.methods import PROMOTION
 from hpsearch.study_file.models import StudySpec
 
-MOST = 500
+MOST_TRIALS = 500
 """The most trials that trust is measured on: an interval from so many is narrow, and commands that
 show it have to answer at once."""
 
 
 @dataclass(frozen=True, slots=True)
 class StudyTrust:
-    """The trust in the rungs of a study."""
+    """The trust in the rungs of a study.
+
+    Args:
+        rungs: Lowest first; empty if there are none, and where nothing can be said: with several
+            objectives, or without a study file that can be read.
+        spec: The study file; None if there is none, or it cannot be read.
+    """
 
     rungs: list[RungTrust] = field(default_factory=list)
-    """Lowest first; empty if there are none, and where nothing can be said: with several
-    objectives, or without a study file that can be read."""
-    spec: StudySpec | None = None  # the study file; None if there is none, or it cannot be read
+    spec: StudySpec | None = None
 
     @property
     def weakest(self) -> RungTrust | None:
@@ -52,21 +54,12 @@ def _lower_bound(rung: RungTrust) -> float:
 
 
 def study_trust(connection: Connection, study: StudyHead) -> StudyTrust:
-    """The trust in the rungs of a study."""
     spec = spec_of(study)
-    levels = trusted_levels(spec)
-    if spec is None or not levels:
+    if spec is None or spec.search.pruner.kind != PROMOTION or len(spec.objectives) > 1:
         return StudyTrust([], spec)
+    levels = rung_levels(spec)
     curves = _curves(connection, study, spec, levels[0])
     return StudyTrust(trust(curves, levels), spec)
-
-
-def trusted_levels(spec: StudySpec | None) -> tuple[float, ...]:
-    """The rungs that may be trusted, ascending, the full budget last; empty where nothing can be
-    said."""
-    if spec is None or spec.search.pruner.kind != PROMOTION or len(spec.objectives) > 1:
-        return ()
-    return rung_levels(spec)
 
 
 def spec_of(study: StudyHead) -> StudySpec | None:
@@ -80,54 +73,54 @@ def spec_of(study: StudyHead) -> StudySpec | None:
         return None
 
 
-def first_courses(connection: Connection, study: StudyHead) -> list[Course]:
+def first_reports(connection: Connection, study: StudyHead) -> list[TrialReports]:
     """The reports of a study's first trials, without repeats, for `no_effect`; nothing where no
     two trials have the same value."""
-    ours = TRIAL.study_id == study.id, TRIAL.role != Role.CONFIRM.value
-    columns = TRIAL.number, TRIAL.params, TRIAL.value
-    first = select(*columns).where(*ours, TRIAL.value.is_not(None)).order_by(TRIAL.number)
-    rows = connection.execute(first.limit(FIRST)).all()
+    is_searched = and_(TRIAL.study_id == study.id, TRIAL.role != Role.CONFIRM.value)
+    trials = select(TRIAL.number, TRIAL.params, TRIAL.value)
+    trials = trials.where(is_searched, TRIAL.value.is_not(None)).order_by(TRIAL.number)
+    rows = connection.execute(trials.limit(FIRST_TRIALS)).all()
     if len({row.value for row in rows}) == len(rows):
         return []
     found: dict[int, dict[float, Any]] = {row.number: {} for row in rows}
-    of_these = REPORT.study_id == study.id, REPORT.trial.in_(numbered(list(found)))
-    facts = select(REPORT.trial, REPORT.resource, REPORT.metrics)
-    for report in connection.execute(facts.where(*of_these)):
+    is_of_these = and_(REPORT.study_id == study.id, REPORT.trial.in_(numbered(list(found))))
+    reports = select(REPORT.trial, REPORT.resource, REPORT.metrics).where(is_of_these)
+    for report in connection.execute(reports):
         found[report.trial][report.resource] = report.metrics or {}
-    return [Course(row.params, found[row.number]) for row in rows]
+    return [TrialReports(row.params, found[row.number]) for row in rows]
 
 
 def _curves(
     connection: Connection, study: StudyHead, spec: StudySpec, lowest: float
 ) -> list[TrialCurve]:
-    """The trials that reached the lowest rung, without repeats; of more than `MOST` trials those
+    """The trials that reached the lowest rung, without repeats; of more than `MOST_TRIALS` those
     with evenly spaced numbers."""
-    of_study = TRIAL.study_id == study.id
-    last = connection.scalar(select(func.max(TRIAL.number)).where(of_study))
-    step = math.ceil((last or 0) / MOST) or 1
-    numbers = range(0, (last or 0) + 1, step)
-    facts = select(TRIAL.number, TRIAL.state, TRIAL.rung)
-    searched = facts.where(of_study, TRIAL.role != Role.CONFIRM.value)
+    highest = select(func.max(TRIAL.number)).where(TRIAL.study_id == study.id)
+    last = connection.scalar(highest) or 0
+    step = math.ceil(last / MOST_TRIALS) or 1
+    chosen = numbered(range(0, last + 1, step))
+    scores = _scores(connection, study, spec, lowest, chosen)
+    is_searched = and_(TRIAL.study_id == study.id, TRIAL.role != Role.CONFIRM.value)
+    trials = select(TRIAL.number, TRIAL.state, TRIAL.rung)
+    trials = trials.where(is_searched, TRIAL.number.in_(chosen))
+    curves = []
+    for row in connection.execute(trials):
+        if row.number in scores:
+            curves.append(TrialCurve(row.number, row.state, row.rung, scores[row.number]))
+    return curves
+
+
+def _scores(
+    connection: Connection, study: StudyHead, spec: StudySpec, lowest: float, numbers: Any
+) -> dict[int, dict[float, float]]:
+    """The scores of some trials at and above the lowest rung, by resource."""
+    # Their metrics only where they are needed: most of the time goes into reading them.
+    metrics = REPORT.metrics if spec.constraints else null().label("metrics")
+    reports = select(REPORT.trial, REPORT.resource, REPORT.value, metrics)
+    reports = reports.where(REPORT.study_id == study.id, REPORT.trial.in_(numbers))
     scoring = Scoring(spec)
     scores: defaultdict[int, dict[float, float]] = defaultdict(dict)
-    for row in connection.execute(_reports_from(study, spec, lowest, numbers)):
+    for row in connection.execute(reports.where(REPORT.resource >= lowest)):
         report = ReportRecord(row.trial, row.resource, row.value, row.metrics or {})
         scores[row.trial][row.resource] = scoring.score(report)
-    return [
-        TrialCurve(row.number, row.state, row.rung, scores[row.number])
-        for row in connection.execute(searched.where(TRIAL.number.in_(numbered(numbers))))
-        if row.number in scores
-    ]
-
-
-def _reports_from(
-    study: StudyHead, spec: StudySpec, lowest: float, numbers: Sequence[int]
-) -> Select[Any]:
-    """The reports of some trials at and above the lowest rung; their metrics only where they are
-    needed, as most of the time goes into reading them."""
-    metrics = REPORT.metrics if spec.constraints else null().label("metrics")
-    return select(REPORT.trial, REPORT.resource, REPORT.value, metrics).where(
-        REPORT.study_id == study.id,
-        REPORT.trial.in_(numbered(numbers)),
-        REPORT.resource >= lowest,
-    )
+    return scores

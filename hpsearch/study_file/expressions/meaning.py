@@ -26,14 +26,12 @@ from hpsearch.study_file.validation import refusal, shown
 from trials.descriptions.cells import nested_in
 from trials.settings import nearest
 
-Values = Sequence[Any] | None
-"""The values that a name can have; None for any number."""
+Values = Sequence[Any] | None  # the values that a name can have; None for any number
 
 Meaning = Callable[[Mapping[str, Any]], Any]
 """The value of a part of an expression, by the values of its names."""
 
-ROUNDING = 1e-9
-"""Numbers that differ by less than this share of the larger one count as equal."""
+ROUNDING = 1e-9  # numbers that differ by less than this share of the larger one count as equal
 
 _ORDERS = {"<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge}
 _CALCULATIONS = {
@@ -74,7 +72,6 @@ class Expression:
 
     @cached_property
     def names(self) -> tuple[str, ...]:
-        """The parameters that it names."""
         names = dict.fromkeys(leaf.name for leaf in parsed(self.text).leaves)
         return tuple(name for name in names if name is not None and name not in self.settings)
 
@@ -258,10 +255,8 @@ def _listed(kinds: frozenset[str]) -> str:
 
 # -------------------------------------------------------------------- fields of a study file
 
-MOST_LETTERS = 10_000
-"""Letters of one expression, which is tested for very many configurations."""
-MOST_NAMED = 1_000
-"""Values of one parameter in a condition."""
+MOST_LETTERS = 10_000  # letters of one expression, which is tested for very many configurations
+MOST_NAMED = 1_000  # values of one parameter in a condition
 
 
 def error_text(error: ExpressionError) -> str:

@@ -27,26 +27,21 @@ class ExpressionError(ValueError):
         super().__init__(what)
         self.what = what
         self.hint = hint
-        self.excerpt = _excerpt(text, at)
-        """Two lines: the expression, and a caret under the place."""
+        self.excerpt = _excerpt(text, at)  # two lines: the expression, and a caret under the place
 
 
 class Term(NamedTuple):
     """A part of an expression: a test, a sum, or (`leaf`) a name or a value."""
 
     rule: str
-    at: int
-    """The place of its first character."""
-    written: str
-    """A leaf as it is written, and the sign of a comparison or a sum."""
+    at: int  # the place of its first character
+    written: str  # a leaf as it is written, and the sign of a comparison or a sum
     parts: "tuple[Term, ...]" = ()
-    name: str | None = None
-    """Of a leaf: the name, or None if it is a value."""
+    name: str | None = None  # of a leaf: the name, or None if it is a value
     value: float | int | str | bool | None = None
 
     @property
     def leaves(self) -> "Iterator[Term]":
-        """The names and values in it."""
         if self.rule == "leaf":
             yield self
         for part in self.parts:
@@ -61,11 +56,9 @@ class Visitor:
         self.text = text
 
     def read(self, part: Term) -> Any:
-        """The meaning of a part."""
         return getattr(self, part.rule)(part, *map(self.read, part.parts))
 
     def wrong(self, part: Term, what: str, hint: str | None = None) -> ExpressionError:
-        """The error of a part."""
         return ExpressionError(what, self.text, part.at, hint)
 
 
@@ -96,8 +89,7 @@ def parsed(text: str, most_nested: int = MOST_NESTED) -> Term:
 
 
 def keys_of(text: str) -> Iterator[tuple[Term, bool]]:
-    """The names of a text such as ``value desc, lr``, and whether the largest come first. Raises
-    ExpressionError if it cannot be read."""
+    """The names of a text such as ``value desc, lr``, and if the largest come first."""
     at = -1
     while at < len(text):
         found = _KEY.match(text, at + 1)
@@ -134,12 +126,10 @@ def unexpected(text: str, at: int, wanted: str) -> ExpressionError:
 class _Parser:
     def __init__(self, text: str) -> None:
         self._text = text
-        self._leaves: dict[int, Term] = {}
-        """By their places."""
+        self._leaves: dict[int, Term] = {}  # by their places
         self._python = [" "] * 2 * len(text)
 
     def test(self, most_nested: int) -> Term:
-        """The whole as a test."""
         self._translate()
         too_deep = ExpressionError("is nested too deep", self._text, 0, "remove parentheses")
         try:

@@ -9,9 +9,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from hpsearch.errors import UserError
+from hpsearch.study_file.starters.draft import flow
 from hpsearch.study_file.starters.shell_loops import HINT, is_script
 from hpsearch.study_file.starters.starters import quoted
 from hpsearch.study_file.text import value_of
@@ -44,7 +43,7 @@ _FIXED = re.compile(
 measure, print or save, or that follow the length of a training."""
 _FRACTIONS = re.compile(r"lr|.*(_lr|lr_).*|.*learning_rate.*|eta|.*decay|clip.*|.*_coef|alpha|tau")
 """Names of numbers that are fractions also where they are written as whole ones."""
-_SHARES = re.compile(r"dropout|drop_|smooth|warmup|ratio|prob|mix")
+_RATIOS = re.compile(r"dropout|drop_|smooth|warmup|ratio|prob|mix")
 _PARTS = re.compile(
     r"sampl|colsample|fraction|quantile|percentile|threshold|clip_(coef|range|eps|ratio)|percent"
 )
@@ -59,44 +58,35 @@ _ASSIGNED = re.compile(r"((?:--?|\+)?([A-Za-z][\w.-]*)=)(.*)", re.DOTALL)
 _PROGRAM = re.compile(r".*\.py")
 _ENDING = re.compile(r"\.[A-Za-z]\w*")
 _SAFE = re.compile(r"[\w@%+=:,./{}-]+")
-MOST_WHOLE = 10**9
-"""Larger numbers are not searched as whole ones."""
+MOST_WHOLE = 10**9  # larger numbers are not searched as whole ones
 
-Text = str
-"""YAML."""
+Text = str  # YAML
 
 
 @dataclass
 class SearchedCommand:
     """A command line as a study that searches its numbers."""
 
-    words: list[str] = field(default_factory=list)
-    """With placeholders."""
+    words: list[str] = field(default_factory=list)  # with placeholders
     space: dict[str, Text] = field(default_factory=dict)
     values: dict[str, float] = field(default_factory=dict)
     """The values that the command line gives to the parameters."""
     choices: dict[str, Sequence[Any]] = field(default_factory=dict)
     """The grids of parameters that the command line has as variables."""
-    unit: Unit = Unit.EPOCHS
-    """The unit of the budget."""
-    total: str | None = None
-    """The budget; None if the command line has none."""
-    fixed: list[str] = field(default_factory=list)
-    """The names of numbers that are left as they are."""
+    unit: Unit = Unit.EPOCHS  # the unit of the budget
+    total: str | None = None  # the budget; None if the command line has none
+    fixed: list[str] = field(default_factory=list)  # the names of numbers that are left as they are
 
     @property
     def first_values(self) -> dict[str, Any]:
-        """A value for every parameter."""
         return {**self.values, **{name: each[0] for name, each in self.choices.items()}}
 
     @property
     def run(self) -> str:
-        """The command line with placeholders."""
         words = [word if _SAFE.fullmatch(word) else shlex.quote(word) for word in self.words]
         return " ".join(words)
 
     def as_names(self) -> dict[str, str]:
-        """The names of the starter of a command, as YAML."""
         lines = [f"  {name}: {text}" for name, text in self.space.items()]
         values = ", ".join(f"{name}: {_number(value)}" for name, value in self.values.items())
         tried = f"enqueue: [{{{values}}}]   # what the command line had is tried first\n"
@@ -226,7 +216,7 @@ def _with_grids(
         if variable not in grids:
             raise UserError(f"${variable} in {value!r} has no plain values", HINT)
         choices = list(dict.fromkeys(value_of(each) for each in grids[variable]))
-        found.space.setdefault(variable, f"{{type: categorical, choices: {_flow(choices)}}}")
+        found.space.setdefault(variable, f"{{type: categorical, choices: {flow(choices)}}}")
         found.choices.setdefault(variable, choices)
     return _VARIABLE.sub(r"{\1}", value)
 
@@ -259,7 +249,7 @@ def _range(name: str, value: float) -> Text | None:
     if _PARTS.search(name) and 0 < value <= 1:
         high = min(0.95 if value < 1 else 1.0, 2 * value)
         return f"{{type: float, low: {_number(value / 4)}, high: {_number(max(value, high))}}}"
-    if _SHARES.search(name) and value <= 1:
+    if _RATIOS.search(name) and value <= 1:
         return f"{{type: float, low: 0.0, high: {0.5 if value <= 0.5 else 1.0}}}"
     if _NEAR_ONE.search(name) and 0.5 <= value <= 1:
         apart = max(1 - value, 0.001)  # a tenth of it to ten times as much
@@ -289,10 +279,6 @@ def _read(text: str) -> float | None:
     return number if abs(number) < MOST_WHOLE else float(number)
 
 
-def _flow(values: Sequence[Any]) -> str:
-    return yaml.safe_dump(values, default_flow_style=True, width=10_000).strip()
-
-
 def _number(value: float) -> str:
     """A number as YAML reads it back: with a point before the exponent."""
     if isinstance(value, int):
@@ -302,7 +288,6 @@ def _number(value: float) -> str:
 
 
 def remarks(found: SearchedCommand, *, has_reports: bool) -> Iterator[str]:
-    """Remarks on a study file that was written from a command line."""
     if found.total is None:
         yield f"write {{{BUDGET}}} where the command states how long to train, and set per_trial"
     if found.fixed:

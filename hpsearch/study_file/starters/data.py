@@ -16,8 +16,7 @@ from trials.tasks.datasets import tables
 from trials.tasks.tabular import columns as tabular_columns
 from trials.tasks.tabular.columns import ColumnUse
 
-TEXTS = ("text_classification", "text_regression")
-"""The kinds of task on texts in a column."""
+TEXTS = ("text_classification", "text_regression")  # the kinds of task on texts in a column
 TABULAR = "tabular"
 TEXT_NAMES = (
     *("text", "sentence", "content", "review", "utterance", "question", "query", "message"),
@@ -28,27 +27,20 @@ LABEL_NAMES = ("label", "category", "class", "intent", "target", "sentiment", "t
 """Usual names of the column that is learnt, most usual first."""
 IDENTIFIER = re.compile(r"(.*[^a-z])?(id|uuid|guid|key|index|row|number|no|nr)\.?|unnamed: *\d+|#|")
 """Usual names of a column that numbers or names the rows, in lower case."""
-SAMPLE_ROWS = 200
-"""Rows that are read to find the columns of texts and classes."""
-WORDS_OF_A_TEXT = 5
-"""The fewest words in the middle cell of a column of texts."""
+SAMPLE_ROWS = 200  # rows that are read to find the columns of texts and classes
+WORDS_OF_A_TEXT = 5  # the fewest words in the middle cell of a column of texts
 FILLED, DIFFERENT = 0.5, 0.5
-"""The least share of the rows of a column of texts that have one, and of these the least share that
+"""The least part of the rows of a column of texts that have one, and of these the least part that
 are different."""
-SHOWN = 8
-"""The most columns that a message names."""
+SHOWN = 8  # the most columns that a message names
 ENOUGH_TO_VALIDATE = 1000
-LARGEST_SHARE, SMALLEST_SHARE = 0.3, 0.05
-"""Of the rows, for validation."""
-RARE = 1 / 3
-"""The part of an equal share of the rows below which a class is rare."""
+LARGEST_FRACTION, SMALLEST_FRACTION = 0.3, 0.05  # of the rows, for validation
+RARE = 1 / 3  # the part of an equal number of rows below which a class is rare
 BYTES_A_TOKEN = 3
-SHORTEST, LONGEST = 16, 512
-"""Tokens of a text."""
+SHORTEST, LONGEST = 16, 512  # tokens of a text
 EPOCHS = (9, 27, 81)
 """Budgets of a trial whose model starts from scratch: rungs at a ninth, a third and the whole."""
-NEEDED_SAMPLES = 40_000
-"""Samples, counted in every epoch, that such a model needs."""
+NEEDED_SAMPLES = 40_000  # samples, counted in every epoch, that such a model needs
 PRETRAINED = {"rates": "low: 1.0e-5, high: 2.0e-4", "total": "3"}
 """The rates and epochs of a pretrained model."""
 
@@ -58,18 +50,13 @@ class TaskData:
     """Training data, and the options of the command line on its task."""
 
     train: Path
-    table: pd.DataFrame
-    """At least one row."""
-    text: tuple[str, ...]
-    """The columns with the texts; empty to guess it."""
-    label: tuple[str, ...]
-    """The columns that are learnt; empty to guess it."""
-    model: str | None
-    """The model to start from; None for one from scratch."""
+    table: pd.DataFrame  # at least one row
+    text: tuple[str, ...]  # the columns with the texts; empty to guess it
+    label: tuple[str, ...]  # the columns that are learnt; empty to guess it
+    model: str | None  # the model to start from; None for one from scratch
 
 
 def read(train: Path) -> pd.DataFrame:
-    """The table of a data file. Raises UserError if it cannot be read."""
     try:
         table = tables.read(train, "--train")
     except TaskError as error:
@@ -98,8 +85,7 @@ def _holds_texts(column: pd.Series) -> bool:
 
 
 def _learnable(table: pd.DataFrame) -> list[str]:
-    """The columns that may be learnt, or learnt from: not those with one value, and not those that
-    number or name the rows."""
+    """The columns that may be learnt, or learnt from: those that do not only name the rows."""
     return [column for column in table.columns if not _teaches_nothing(table, column)]
 
 
@@ -122,8 +108,8 @@ def _teaches_nothing(table: pd.DataFrame, column: str) -> bool:
 
 def names_of(data: TaskData, kind: str, metric: str | None) -> tuple[dict[str, str], str | None]:
     """The names of a starter for its data (`starters.starter`), and the column that is learnt if it
-    was guessed. Without a metric, the data decides it. Raises UserError if a column is missing,
-    there are too few, there is nothing to learn in one, or the kind has no such metric."""
+    was guessed; without a metric, the data decides it. Raises UserError if a column is missing or
+    has nothing to learn, or the kind has no such metric."""
     table = data.table
     text, label = _columns(data, kind)
     for column in (*text, *label):
@@ -134,8 +120,9 @@ def names_of(data: TaskData, kind: str, metric: str | None) -> tuple[dict[str, s
         if table[column].nunique() < 2:
             what = f"column {column!r} of {data.train} has fewer than two values to learn"
             raise UserError(what, "name another one with --label")
-    share = min(max(ENOUGH_TO_VALIDATE / len(table), SMALLEST_SHARE), LARGEST_SHARE)
-    names = {"label": quoted(*label), "validation": str(round(share, 2))}
+    validation = max(ENOUGH_TO_VALIDATE / len(table), SMALLEST_FRACTION)
+    validation = min(validation, LARGEST_FRACTION)
+    names = {"label": quoted(*label), "validation": str(round(validation, 2))}
     variant = "several labels" if len(label) > 1 else kind
     if kind == TABULAR:
         predicts = _predicted(table, label[0])
@@ -157,8 +144,7 @@ def names_of(data: TaskData, kind: str, metric: str | None) -> tuple[dict[str, s
 
 def _columns(data: TaskData, kind: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """The columns of texts, and those that are learnt: as given, by their usual names, or because
-    nothing else is left. Raises UserError if there are too few columns, or several might be
-    meant."""
+    nothing else is left. Raises UserError if there are too few, or several might be meant."""
     text, label = data.text, data.label
     some = data.table.head(SAMPLE_ROWS).astype(str)
     free = [name for name in _learnable(data.table) if name not in (*text, *label)]
@@ -197,7 +183,6 @@ def _usual(names: Sequence[str], among: Sequence[str]) -> str | None:
 
 
 def _predicted(table: pd.DataFrame, target: str) -> str:
-    """The objective that the target of a table asks for: classification or regression."""
     task = {"train": "", "validation": 0.1, "target": target}
     spec = tabular_columns.TabularSpec.parse(task, Path())
     return tabular_columns.objective(spec, {target: tabular_columns.texts_of(table, target)})

@@ -36,7 +36,6 @@ class StudyDraft:
         self.study = name[:100] or "imported"
 
     def add(self, name: str, parameter: Mapping[str, Any]) -> None:
-        """Add a parameter, or a remark if a study file cannot have it."""
         _, problems = space_in({name: dict(parameter)})
         if problems:
             why = "; ".join(problem.what for problem in problems)
@@ -45,8 +44,7 @@ class StudyDraft:
         self.space[name] = dict(parameter)
 
     def text(self) -> str:
-        """The study file, with the remarks as comments. Raises UserError if it has nothing to
-        search."""
+        """The study file, with remarks as comments. Raises UserError if nothing is searched."""
         draws_itself = self.sections["task"].get("library") == "optuna"
         if not self.space and not draws_itself:
             what = f"there is nothing that a study could search in {self.source}"
@@ -64,7 +62,6 @@ class StudyDraft:
 
 
 def flow(value: Any) -> str:
-    """A value on one line of YAML."""
     text = yaml.safe_dump(
         value, default_flow_style=True, sort_keys=False, allow_unicode=True, width=10_000
     )

@@ -51,8 +51,7 @@ def is_script(name: str, text: str) -> bool:
 
 
 def sweep_in(text: str, *, is_makefile: bool = False) -> ShellGrid | None:
-    """The sweep of a script; None if it has neither loops nor arrays. Raises UserError for what is
-    not plain, and names its line."""
+    """The sweep of a script; None without loops and arrays. Raises UserError with the line."""
     statements = list(_statements(_recipes(text) if is_makefile else text))
     if not any(re.match(r"for\s", each) or TASK in each for _, each in statements):
         return None

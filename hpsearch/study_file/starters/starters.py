@@ -64,13 +64,8 @@ OF_CLASSES = """\
 
 
 def objective(kind: str, metric: str | None) -> dict[str, str]:
-    """The names of a starter for its objective; without a metric, for the usual one.
-
-    The kind is one of `STARTERS`, or a variant of one in `OBJECTIVES`.
-
-    Raises:
-        UserError: A task of this kind does not have the metric.
-    """
+    """The names of a starter for its objective, or else the usual one of a kind or its variant
+    (`OBJECTIVES`). Raises UserError if it does not have the metric."""
     known = OBJECTIVES.get(kind)
     metric = metric or (known or ("accuracy",))[0]
     if known is not None and metric not in known:
@@ -82,7 +77,6 @@ def objective(kind: str, metric: str | None) -> dict[str, str]:
 
 
 def direction_of(metric: str) -> str:
-    """The direction that a metric has by its name."""
     smaller = any(metric.lower().endswith(name) for name in SMALLER_IS_BETTER)
     return "minimize" if smaller else "maximize"
 
@@ -100,7 +94,6 @@ def quoted(*texts: str) -> str:
 
 
 def _at_rungs(kind: str, run: str) -> str:
-    """What the trials do that are not among the best at a rung."""
     if kind == "function":
         return KEPT.format("a checkpoint (trial.save)")
     if kind != "command":
@@ -111,13 +104,8 @@ def _at_rungs(kind: str, run: str) -> str:
 
 
 def starter(kind: str, **names: str) -> str:
-    """The study file to start from.
-
-    Args:
-        kind: One of `STARTERS`.
-        names: The known parts of the study, as YAML: its name (`study`), its training data
-            (`train`), columns, model, objective and budget, or a command line (`PLAIN_COMMAND`).
-    """
+    """The study file to start from, of one of `STARTERS`; `names` are the known parts, as YAML,
+    such as `study`, `train`, or those of `PLAIN_COMMAND`."""
     usual = {
         "kind": kind,
         "of_classes": OF_CLASSES if kind == "text_classification" else "",

@@ -2,7 +2,7 @@
 
 import asyncio
 import hmac
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable
 from contextlib import closing
 
 from starlette.concurrency import run_in_threadpool
@@ -17,19 +17,9 @@ from hpsearch.running.study_run.requests import send
 from hpsearch.store.reading.queries import StudyHead, study_of_id
 from hpsearch.store.store import Store
 from hpsearch.study_file.space import contains
-from hpsearch.views.pages.pages import (
-    LIMITS,
-    PARAMETER,
-    Form,
-    Pages,
-    limits_of,
-    number_in,
-    params_of,
-)
-from trials.settings import nearest
+from hpsearch.views.pages.pages import Form, Pages, limits_of, number_in, params_of
 
-MOST_BYTES = 1 << 20
-"""The largest form."""
+MOST_BYTES = 1 << 20  # the largest form
 
 Change = Callable[[Store, Request, StudyHead, Form], int | None]
 """Makes a request to a study, and returns its id; None for a stop of the whole study."""
@@ -48,7 +38,7 @@ class ChangeForms:
         self._one_at_a_time = asyncio.Lock()
 
     def endpoint(self, change: Change) -> Callable[[Request], Awaitable[Response]]:
-        """The endpoint of a form: leads back to the study's page, or shows the page of the form
+        """The endpoint of a form: leads back to the study's page, or shows that of the form
         again."""
 
         async def respond(request: Request) -> Response:
@@ -67,8 +57,8 @@ class ChangeForms:
         return respond
 
     async def _form(self, request: Request) -> dict[str, str]:
-        """The fields of a form of our own pages. Raises HTTPException if it is not of our own
-        pages, or too large."""
+        """The fields of a form of our own pages. Raises HTTPException for another, or a large
+        one."""
         if int(request.headers.get("content-length", 0)) > MOST_BYTES:
             raise HTTPException(413, f"a form may have at most {MOST_BYTES} bytes")
         sent = await request.form()
@@ -86,7 +76,6 @@ class ChangeForms:
             return change(self._store, request, study, form)
 
     def _page_again(self, request: Request, wrong: str, form: Form) -> Response:
-        """The page that a form was on, with the mistake."""
         study = request.path_params["study"]
         trial = request.path_params.get("trial")
         if trial is None and form.get("like"):
@@ -97,16 +86,12 @@ class ChangeForms:
 
 
 def stop_study(store: Store, request: Request, study: StudyHead, form: Form) -> None:
-    """Ask the driver of a study to save everything and to end."""
-    _refuse_unknown(form, ())
     if study.driver is None:
         raise UserError(f"nobody drives study {study.name}: there is nothing to stop")
     store.request_stop(study.name, _origin(request))
 
 
 def raise_budget(store: Store, request: Request, study: StudyHead, form: Form) -> int:
-    """Ask for higher limits."""
-    _refuse_unknown(form, LIMITS)
     limits = limits_of(form)
     if not limits:
         raise UserError("no limit is given")
@@ -114,9 +99,7 @@ def raise_budget(store: Store, request: Request, study: StudyHead, form: Form) -
 
 
 def propose(store: Store, request: Request, study: StudyHead, form: Form) -> int:
-    """Ask for a configuration, to be tried next."""
     spec = spec_of(store.find_study(study.name))
-    _refuse_unknown(form, [*(PARAMETER + name for name in spec.space), "why", "like"])
     params = params_of(spec, form)
     if not params:
         raise UserError("no parameter is given")
@@ -128,18 +111,9 @@ def propose(store: Store, request: Request, study: StudyHead, form: Form) -> int
 
 
 def stop_trial(store: Store, request: Request, study: StudyHead, form: Form) -> int:
-    """Ask for the end of one trial."""
-    _refuse_unknown(form, ())
     content = {"trial": request.path_params["trial"]}
     return send(store, study.name, RequestKind.STOP, content, _origin(request))[0]
 
 
-def _refuse_unknown(form: Form, known: Iterable[str]) -> None:
-    for name in form.keys() - {*known}:
-        hint = nearest(name, known)
-        raise UserError(f"the form has a field {name[:60]!r} that is not known", hint)
-
-
 def _origin(request: Request) -> str:
-    """The sender of a request, for people."""
     return "dashboard" if request.client is None else f"dashboard at {request.client.host}"

@@ -31,8 +31,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 COOKIE = "hpsearch-dashboard"
 """The beginning of the cookie's name; it ends with the port, so that each dashboard has its own."""
 
-READING = ("GET", "HEAD", "OPTIONS")
-"""Methods of requests that change nothing."""
+READING = ("GET", "HEAD", "OPTIONS")  # methods of requests that change nothing
 
 _HEADERS = {
     "Content-Security-Policy": (
@@ -90,9 +89,8 @@ class Gate:
         self._allow_changes = allow_changes
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Respond to a request: with 303 to the link, 401 without the token, 403 to a foreign page
-        and to changes that are not allowed, else as the app does. Connections that are not HTTP are
-        not accepted."""
+        """Respond with 303 to the link, 401 without the token, 403 to a foreign page and to changes
+        that are not allowed, else as the app does. Only HTTP is accepted."""
         if scope["type"] != "http":
             return
 
@@ -128,8 +126,7 @@ def _response(status: HTTPStatus, text: str, headers: dict[str, str] | None = No
 
 
 def _let_in(request: Request, token: bytes) -> Response:
-    """Leave the cookie in the browser, and send it to the same page without the token in its
-    address."""
+    """Leave the cookie in the browser, and send it to the same page without the token."""
     # One slash in front: with two, the path would name another host.
     page = "/" + quote(request.scope["path"].lstrip("/"))
     fields = request.query_params.multi_items()
@@ -164,8 +161,7 @@ def _cookie(request: Request, token: bytes) -> tuple[str, str]:
 
 
 def _is_loopback(host: str) -> bool:
-    """True if a Host header names this machine's loopback: 127.0.0.0/8, ::1 or localhost, with any
-    port."""
+    """True if a Host header names the loopback: 127.0.0.0/8, ::1 or localhost, at any port."""
     match = _HOST.fullmatch(host)
     if match is None:
         return False

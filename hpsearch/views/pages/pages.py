@@ -24,7 +24,7 @@ from hpsearch.running.creation.study import spec_of
 from hpsearch.store.reading.attempts import logs_of
 from hpsearch.store.reading.best import details_again, goals_of
 from hpsearch.store.reading.queries import StudyHead, TrialDetail, study_of_id, trial_rows
-from hpsearch.store.reading.standing import list_studies, recent_decisions, study_status
+from hpsearch.store.reading.status import list_studies, recent_decisions, study_status
 from hpsearch.store.store import Store
 from hpsearch.study_file.models import StudySpec
 from hpsearch.study_file.parameters import CategoricalParameter, IntParameter, Parameter
@@ -42,11 +42,9 @@ from hpsearch.views.terminal.trial import trial as trial_parts
 from trials.checkpoints import folders
 from trials.settings import as_scalar
 
-Form = Mapping[str, str]
-"""The values of the fields of a form that was sent, by their names."""
+Form = Mapping[str, str]  # the values of the fields of a form that was sent, by their names
 EMPTY: Form = MappingProxyType({})
-PARAMETER = "parameter:"
-"""The beginning of the name of a field for a parameter."""
+PARAMETER = "parameter:"  # the beginning of the name of a field for a parameter
 LIMITS = {
     "trials": ("Trials", "a whole number"),
     "gpu_hours": ("GPU hours", "a number"),
@@ -64,15 +62,12 @@ class FormField:
     label: str
     value: str
     hint: str
-    choices: Sequence[str] = ()
-    """The texts that can be chosen; empty for a field of free text."""
+    choices: Sequence[str] = ()  # the texts that can be chosen; empty for a field of free text
 
 
-ROWS = 100
-"""Trials on a page of the list."""
+ROWS = 100  # trials on a page of the list
 MOST_COMPARED = 6
-LOG_BYTES = 16_000
-"""The most of the end of a log that is shown."""
+LOG_BYTES = 16_000  # the most of the end of a log that is shown
 MOST_DECISIONS = 8
 MOST_REQUESTS = 8
 MOST_REPORTS = 8
@@ -96,7 +91,6 @@ class Pages:
         return html("studies", studies=found)
 
     def study(self, request: Request) -> Response:
-        """The page of a study."""
         return self.page(request.path_params["study"], asked=request.query_params.get("asked"))
 
     def page(
@@ -112,14 +106,12 @@ class Pages:
         return html("study", 400 if wrong else 200, **values, revision=revision, asked=asked)
 
     def now(self, request: Request) -> Response:
-        """The state of a study, as a part of its page."""
         with self._store.reading() as connection:
             study = study_of_id(connection, request.path_params["study"])
             values = _study_values(connection, study)
         return html("study_now", **values)
 
     def revision(self, request: Request) -> Response:
-        """The revision of a study, which every commit changes."""
         return JSONResponse({"revision": self._store.revision(request.path_params["study"])})
 
     async def report(self, request: Request) -> Response:
@@ -150,9 +142,9 @@ class Pages:
 
     def listing(self, request: Request) -> Response:
         """Trials of a study, selected and in order, a page at a time."""
-        asked = request.query_params
-        where, sort = asked.get("where", "").strip(), asked.get("sort", "").strip()
-        page = number_in(asked.get("page", "0"))
+        query = request.query_params
+        where, sort = query.get("where", "").strip(), query.get("sort", "").strip()
+        page = number_in(query.get("page", "0"))
         wrong, rows = None, []
         with self._store.reading() as connection:
             study = study_of_id(connection, request.path_params["study"])
@@ -171,14 +163,12 @@ class Pages:
         return html("trials", code, study=study, rows=rows[:ROWS], wrong=wrong, **values, **chosen)
 
     def trial(self, request: Request) -> Response:
-        """The page of a trial."""
         return self.trial_page(request.path_params["study"], request.path_params["trial"])
 
     def trial_page(
         self, study_number: int, number: int, *, wrong: str | None = None, form: Form = EMPTY
     ) -> Response:
-        """The page of a trial, also after one of its forms was sent, with the reason why that made
-        no request."""
+        """The page of a trial, also after one of its forms was sent, with what was wrong."""
         revision = self._store.revision(study_number)
         with self._store.reading() as connection:
             study = study_of_id(connection, study_number)
@@ -187,14 +177,12 @@ class Pages:
         return html("trial", 400 if wrong else 200, **values, revision=revision)
 
     def trial_now(self, request: Request) -> Response:
-        """The facts about a trial, as a part of its page."""
         with self._store.reading() as connection:
             study = study_of_id(connection, request.path_params["study"])
             values = _trial_values(connection, study, request.path_params["trial"])
         return html("trial_now", **values)
 
     def compare(self, request: Request) -> Response:
-        """Trials side by side."""
         numbers = list(dict.fromkeys(map(number_in, request.query_params.getlist("trial"))))
         if not 2 <= len(numbers) <= MOST_COMPARED:
             raise HTTPException(400, f"choose 2 to {MOST_COMPARED} trials to compare")
@@ -290,7 +278,6 @@ def number_in(text: str) -> int:
 
 
 def _budget_fields(spec: StudySpec | None, form: Form) -> list[FormField]:
-    """A field for each limit that the study has."""
     if spec is None:
         return []
     budget = spec.budget

@@ -34,8 +34,7 @@ _FILTERS = (
 
 
 def html(template: str, code: int = 200, **values: Any) -> HTMLResponse:
-    """A page, or a part of one, as a response that no cache keeps; the template is named without
-    ``.html.j2``."""
+    """A page or a part of one, which no cache keeps, of a template without ``.html.j2``."""
     text = _templates().get_template(f"{template}.html.j2").render(values)
     return HTMLResponse(text, code, {"Cache-Control": "no-store"})
 
@@ -56,8 +55,6 @@ def _sentence(text: str) -> Markup:
 
 
 def page_tables(parts: Sequence[RenderableType], first: str) -> list[PageTable]:
-    """The tables among parts that a terminal shows, as tables of a page; a table without a title
-    has the caption `first`."""
     return [_page_table(part, first) for part in parts if isinstance(part, Table)]
 
 

@@ -20,8 +20,7 @@ from hpsearch.views.pages.pages import Pages
 from hpsearch.views.pages.rendering import html
 from trials.settings import nearest
 
-PATIENCE_S = 5.0
-"""Seconds that a change waits for other writers of the database."""
+PATIENCE_S = 5.0  # seconds that a change waits for other writers of the database
 STATIC: list[str | tuple[str, str]] = [
     ("hpsearch.views.report", "static"),
     ("hpsearch.views.pages", "static"),
@@ -64,9 +63,8 @@ class _Page(Route):
 
 
 def site_of(store: Store, *, allow_changes: bool, patience_s: float = PATIENCE_S) -> Starlette:
-    """The application; with `allow_changes`, its pages have forms that change studies, and a change
-    waits so long for other writers of the database. The gate, not the application, refuses
-    requests."""
+    """The application; with `allow_changes`, its pages have forms that change studies, where a
+    change waits `patience_s` for other writers. The gate refuses requests."""
     form_token = secrets.token_urlsafe(32) if allow_changes else None
     pages = Pages(store, form_token)
     study = "/studies/{study:id}"

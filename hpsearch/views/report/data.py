@@ -25,11 +25,10 @@ from hpsearch.store.reading.attempts import idle_seconds
 from hpsearch.store.reading.best import GoalColumns
 from hpsearch.store.reading.history_frames import HistoryFrames, Shown, history_frames
 from hpsearch.store.reading.queries import StudyHead, TrialRow
-from hpsearch.store.reading.standing import StudyStatus, study_status
+from hpsearch.store.reading.status import StudyStatus, study_status
 from hpsearch.views.result import StudyResult, study_result
 
-TOP = 10
-"""The number of best trials that are listed."""
+TOP = 10  # the number of best trials that are listed
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,30 +39,25 @@ class ReportData:
     status: StudyStatus
     history: HistoryFrames
     result: StudyResult
-    now: float
-    """The time at which it was read, in seconds since the epoch."""
-    until: float
-    """The time until which it is known."""
-    attempts: pd.DataFrame
-    """Its attempts, with an end each (`closed`)."""
+    now: float  # the time at which it was read, in seconds since the epoch
+    until: float  # the time until which it is known
+    attempts: pd.DataFrame  # its attempts, with an end each (`closed`)
     command: Callable[[str], str]
     """Completes a command, such as ``best NAME``, so that it can be repeated where it is read."""
 
     @property
     def goal(self) -> GoalColumns:
-        """Its first objective."""
         return self.history.goals[0]
 
     @property
     def unit(self) -> str:
-        """The unit of its resources."""
         spec = self.result.trust.spec
         return "resource" if spec is None else spec.budget.per_trial.unit.value
 
     @property
     def ranked(self) -> Sequence[Ranked[TrialRow]]:
         """The best trials that are listed, best first; with several objectives, the whole front."""
-        return self.result.ranked[:TOP] if self.study.has_best else self.result.ranked
+        return self.result.shown(TOP if self.study.has_best else None)
 
 
 def report_data(
@@ -95,11 +89,8 @@ START_UP, IDLE = "start-up", "idle slots"
 
 
 def closed(attempts: pd.DataFrame, now: float) -> pd.DataFrame:
-    """The attempts with an end and a charge each.
-
-    An attempt that is live has lasted until `now`, and is charged as much a second as the others
-    were.
-    """
+    """The attempts with an end and a charge each: one that is live has lasted until `now`, and is
+    charged as much a second as the others were."""
     done = attempts.copy()
     is_live = done["ended"].isna()
     ran_s = (done["ended"] - done["started"])[~is_live].sum()
@@ -130,11 +121,8 @@ def gpu_clock(moments: ArrayLike, attempts: pd.DataFrame) -> NDArray[np.float64]
 def improvements(
     history: HistoryFrames, goal: GoalColumns, attempts: pd.DataFrame, until: float
 ) -> pd.DataFrame:
-    """The best value so far, one row for each time that it changed, and a last one for the end.
-
-    Columns `trial`, `value`, `moment` and `gpu_seconds`. The attempts have an end each, and the
-    study is known `until` then, in seconds since the epoch.
-    """
+    """The best value so far, one row for each time that it changed, and a last one for the end:
+    `trial`, `value`, `moment` and `gpu_seconds`. The attempts have an end each."""
     bests = list(history.bests[goal.column])
     if bests:
         bests.append(bests[-1]._replace(moment=max(until, bests[-1].moment)))
@@ -143,13 +131,9 @@ def improvements(
 
 
 def spending(attempts: pd.DataFrame, begins: Sequence[float]) -> dict[str, tuple[float, int]]:
-    """The compute time of each purpose and the number of its attempts, without those that took
-    nothing.
-
-    An attempt's start-up counts as such and the rest of it as its trial's, by the trial's state.
-    The time of a lost attempt counts as lost, whatever became of its trial. The attempts have an
-    end each; `begins` are the times at which drivers began.
-    """
+    """The compute time of each purpose and the number of its attempts. The start-up of an attempt
+    counts as such, and that of a lost one as lost; the rest by the state of its trial. The attempts
+    have an end each; `begins` are the times at which drivers began."""
     charged = attempts["gpu_seconds"]
     lasted_s = np.maximum(attempts["ended"] - attempts["started"], 1e-9)
     start_up_s = attempts["start_up_seconds"].fillna(0.0)
@@ -195,10 +179,8 @@ class ParameterValues:
     name: str
     values: pd.Series
     """By trial: numbers, or texts of categories; NaN or None where a trial has none."""
-    log: bool = False
-    """True if numbers are drawn on a logarithmic scale."""
-    categories: tuple[str, ...] | None = None
-    """Its values as texts, in order; None for numbers."""
+    log: bool = False  # True if numbers are drawn on a logarithmic scale
+    categories: tuple[str, ...] | None = None  # its values as texts, in order; None for numbers
 
 
 def ranked_configurations(history: HistoryFrames, goal: GoalColumns) -> pd.DataFrame:
@@ -209,9 +191,9 @@ def ranked_configurations(history: HistoryFrames, goal: GoalColumns) -> pd.DataF
     can_rank &= (trials["violation"] == 0) & trials[goal.standing].notna()
     frame = trials.loc[can_rank, [goal.standing]].rename(columns={goal.standing: "standing"})
     frame = frame.sort_values("standing", ascending=not goal.maximize, kind="stable")
-    share = np.arange(len(frame)) / max(1, len(frame))
+    fraction = np.arange(len(frame)) / max(1, len(frame))
     tiers = [Tier.BEST.value, Tier.BETTER.value]
-    frame["tier"] = np.select([share < 0.1, share < 0.5], tiers, Tier.REST.value)
+    frame["tier"] = np.select([fraction < 0.1, fraction < 0.5], tiers, Tier.REST.value)
     return frame
 
 
@@ -256,28 +238,23 @@ class Importances:
 
     frame: pd.DataFrame
     """Columns `parameter` and `importance`, the largest first; empty if nothing is known."""
-    trials: int
-    """The number of trials that were compared."""
+    trials: int  # the number of trials that were compared
     unmeasured: tuple[str, ...]
     """Parameters that not every trial has, or that never differ: they are not compared."""
-    why_not: str | None = None
-    """The reason why nothing is known."""
+    why_not: str | None = None  # the reason why nothing is known
 
 
 def parameter_importances(standing: pd.Series, params: pd.DataFrame) -> Importances:
-    """The importances of the parameters that all trials have, by the worth of trials, best first:
-    what is expected of them in full, or else the best value that they have shown (`standing`).
-
-    A forest of regression trees is fitted to them; a parameter's importance is the share of the
-    variance that its splits explain (mean decrease in impurity). Optuna's evaluators look at
-    complete trials alone, and a study that pauses trials has few of them.
-    """
+    """The importances of the parameters that all trials have, by what is expected of trials in
+    full, or else what they have shown (`standing`, best first): the shares of the variance that the
+    splits of a forest of regression trees explain (mean decrease in impurity). Optuna's evaluators
+    look at complete trials alone, of which there may be few."""
     standing = standing.iloc[:: max(1, -(-len(standing) // MOST_TRIALS))]
     params = params.loc[standing.index]
     is_everywhere = params.notna().all()
     differs = params.map(str).nunique() > 1
     measured = [name for name in params.columns if is_everywhere[name] and differs[name]]
-    shares, why_not = pd.Series(dtype=float), None
+    explained, why_not = pd.Series(dtype=float), None
     if len(standing) < FEWEST_TRIALS:
         why_not = f"fewer than {FEWEST_TRIALS} trials have a value"
     elif standing.nunique() < 2:
@@ -285,13 +262,13 @@ def parameter_importances(standing: pd.Series, params: pd.DataFrame) -> Importan
     elif not measured:
         why_not = "no parameter differs between trials"
     else:
-        shares = _shares(standing, params[measured])
-    frame = pd.DataFrame({"parameter": shares.index, "importance": shares.to_numpy(float)})
+        explained = _fitted(standing, params[measured])
+    frame = pd.DataFrame({"parameter": explained.index, "importance": explained.to_numpy(float)})
     unmeasured = tuple(name for name in params.columns if name not in measured)
     return Importances(frame, len(standing), unmeasured, why_not)
 
 
-def _shares(standing: pd.Series, params: pd.DataFrame) -> pd.Series:
+def _fitted(standing: pd.Series, params: pd.DataFrame) -> pd.Series:
     from sklearn.ensemble import RandomForestRegressor
 
     encoded = params.apply(_codes)
@@ -299,8 +276,8 @@ def _shares(standing: pd.Series, params: pd.DataFrame) -> pd.Series:
     middle = standing.max() / 2 + standing.min() / 2
     halves = standing / 2 - middle / 2
     forest = RandomForestRegressor(TREES, random_state=0).fit(encoded, halves / halves.abs().max())
-    shares = pd.Series(forest.feature_importances_, index=params.columns)
-    return shares.sort_values(ascending=False, kind="stable")
+    explained = pd.Series(forest.feature_importances_, index=params.columns)
+    return explained.sort_values(ascending=False, kind="stable")
 
 
 def _codes(values: pd.Series) -> pd.Series:

@@ -20,14 +20,12 @@ from hpsearch.views.report.rendering import (
     foreign_name,
     summary_html,
 )
-from hpsearch.views.result import Way, to_train, way_to_train
+from hpsearch.views.result import Retraining, retraining_of, to_train
 
 MOST_FINDINGS = 30
 MOST_REQUESTS = 30
-MOST_FRONT = 50
-"""Trials of a front that are listed."""
-MOST_PARAMETERS = 8
-"""Columns for parameters in a table of several configurations."""
+MOST_FRONT = 50  # trials of a front that are listed
+MOST_PARAMETERS = 8  # columns for parameters in a table of several configurations
 
 
 def html_report(data: ReportData) -> str:
@@ -36,18 +34,15 @@ def html_report(data: ReportData) -> str:
 
 
 def markdown_report(data: ReportData) -> str:
-    """The report of a study as Markdown, without charts."""
     return as_markdown(page(data, with_charts=False))
 
 
 def summary(data: ReportData) -> str:
-    """The result of a study as a piece of HTML; no importances are computed."""
     names = list(data.history.params.columns)
     return summary_html(_page(data, names, [_details(data, names)], ()))
 
 
 def page(data: ReportData, *, with_charts: bool = True) -> ReportPage:
-    """The whole page, with or without pictures."""
     found = parameters.configurations(data, data.goal)
     names = [each.name for each in found.parameters]
     sections = [
@@ -225,8 +220,7 @@ def _origin(data: ReportData) -> PageSection | None:
 
 
 def _result(data: ReportData, names: Sequence[str]) -> PageResult:
-    """The sentence that opens the page, the best configuration, and how to train it; of the
-    parameters the most important come first."""
+    """The sentence that opens the page, the best configuration, and how to train it."""
     result, ranked = data.result, data.ranked
     headline = words.opening(result, data.status.summary, foreign_name)
     warnings: list[Pieces] = []
@@ -237,7 +231,7 @@ def _result(data: ReportData, names: Sequence[str]) -> PageResult:
         return PageResult(headline, warnings=warnings)
     best, first = result.best, ranked[0].trial
     commands = [command for command, _ in to_train(data.study, first.number, data.command)]
-    is_trained = way_to_train(data.study.content) in (Way.COMMAND, Way.FILE)
+    is_trained = retraining_of(data.study.content) in (Retraining.COMMAND, Retraining.FILE)
     purpose = "To train" if is_trained else "For your own program: the parameters of"
     if best is None:
         some, all_of_them = "The front", len(ranked)
@@ -256,8 +250,7 @@ def _result(data: ReportData, names: Sequence[str]) -> PageResult:
 
 
 def _details(data: ReportData, names: Sequence[str]) -> PageSection | None:
-    """How sure the result is, what it cost, and the best trials side by side; None before the
-    first trial."""
+    """How sure the result is, what it cost, and the best trials; None before the first one."""
     result = data.result
     if not data.status.summary.trials:
         return None
@@ -278,7 +271,7 @@ def _listed(data: ReportData, names: Sequence[str], caption: str) -> PageTable:
     """The best trials, with their most important parameters."""
     ranked, goals = data.ranked[:MOST_FRONT], data.history.goals
     named = names[:MOST_PARAMETERS]
-    is_known = any(each.again and (each.again.low, each.again.runs) != (None, 0) for each in ranked)
+    is_known = any(each.again and each.again.is_measured for each in ranked)
     lasts = [each.trial.metrics.get(goals[0].metric) for each in ranked]
     has_last = len(goals) == 1 and list(map(number, lasts)) != [
         number(each.value) for each in ranked

@@ -33,10 +33,8 @@ if TYPE_CHECKING:
     import plotly.graph_objects as go
 
 
-LONGEST = 300
-"""Characters of a foreign text in a line or cell."""
-LONGEST_NAME = 40
-"""Characters of a name above a column, or of a value below it."""
+LONGEST = 300  # characters of a foreign text in a line or cell
+LONGEST_NAME = 40  # characters of a name above a column, or of a value below it
 
 
 class Foreign(str):
@@ -45,8 +43,7 @@ class Foreign(str):
     __slots__ = ()
 
 
-Pieces = tuple[str, ...]
-"""A line: pieces that follow each other."""
+Pieces = tuple[str, ...]  # a line: pieces that follow each other
 
 
 def foreign(text: object, longest: int = LONGEST) -> Foreign:
@@ -56,7 +53,6 @@ def foreign(text: object, longest: int = LONGEST) -> Foreign:
 
 
 def foreign_name(text: str) -> Foreign:
-    """A name that others gave, short enough for the head of a column."""
     line = " ".join(escaped(text).split())
     return Foreign(shortened(line, LONGEST_NAME))
 
@@ -76,14 +72,12 @@ class PageTable:
 class PageSection:
     """A part of the page under a heading."""
 
-    key: str
-    """Names it on the page."""
+    key: str  # names it on the page
     title: str
     lines: Sequence[Pieces] = ()
     charts: Sequence[Chart] = ()
     tables: Sequence[PageTable] = ()
-    code: Sequence[tuple[str, str]] = ()
-    """Titles and texts of files."""
+    code: Sequence[tuple[str, str]] = ()  # titles and texts of files
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,11 +85,9 @@ class PageResult:
     """The best configuration, as the first part of the page."""
 
     headline: Pieces
-    tables: Sequence[PageTable] = ()
-    """The configuration; of several objectives, those of the front."""
+    tables: Sequence[PageTable] = ()  # the configuration; of several objectives, those of the front
     warnings: Sequence[Pieces] = ()
-    is_sure: bool = False
-    """True if the best configuration is confirmed."""
+    is_sure: bool = False  # True if the best configuration is confirmed
     command_title: str = ""
     commands: Sequence[str] = ()
 
@@ -107,8 +99,7 @@ class ReportPage:
     name: Foreign
     subtitle: Pieces
     result: PageResult
-    charts: Sequence[Chart]
-    """The pictures of the result."""
+    charts: Sequence[Chart]  # the pictures of the result
     sections: Sequence[PageSection]
     footer: Pieces
 
@@ -121,8 +112,7 @@ ZERO_WIDTH_SPACE = "\u200b"
 
 
 def as_html(page: ReportPage) -> str:
-    """The page as HTML, with everything that it needs inside. Raises UserError if Plotly is not
-    installed."""
+    """The page as HTML, with all that it needs inside. Raises UserError without Plotly."""
     plotly()
     from plotly.offline import get_plotlyjs
 
@@ -139,24 +129,20 @@ def as_html(page: ReportPage) -> str:
 
 
 def as_markdown(page: ReportPage) -> str:
-    """The page as Markdown: texts and tables, without charts."""
     text = templates_of(escape=False).get_template("report.md.j2").render(page=page)
     return re.sub(r"\n{3,}", "\n\n", text).strip() + "\n"
 
 
 def summary_html(page: ReportPage) -> str:
-    """The result alone as a piece of HTML, for notebooks."""
     return templates_of().get_template("summary.html.j2").render(page=page)
 
 
 def figure_json(figure: go.Figure) -> Markup:
-    """A figure as JSON that can stand in a script element."""
     text: str = figure.to_json()
     return Markup(text.translate(_IN_JSON))  # noqa: S704  # no markup is left in it
 
 
 def code_span(text: str) -> str:
-    """A text as a code span of Markdown: all of it is shown as it is."""
     line = " ".join(text.split())
     if not line:
         return ""
@@ -166,7 +152,6 @@ def code_span(text: str) -> str:
 
 
 def fenced(text: str) -> str:
-    """A text of several lines as a code block of Markdown."""
     fence = "`" + max(["``", *re.findall("`+", text)], key=len)
     body = text.replace("\r", "").rstrip("\n")
     return f"{fence}yaml\n{body}\n{fence}"
@@ -187,18 +172,13 @@ def cell_in_markdown(text: str) -> str:
 
 
 def line_in_markdown(pieces: Pieces) -> str:
-    """A line of pieces in Markdown."""
     return "".join(map(in_markdown, pieces))
 
 
 @cache
 def templates_of(*packages: str, escape: bool = True) -> Environment:
-    """The templates of the report, and those of other packages beside them.
-
-    Args:
-        packages: Packages with a folder `templates`.
-        escape: True if they are HTML.
-    """
+    """The templates of the report, and those of the folder `templates` of other packages; with
+    `escape` they are HTML."""
     places = [PackageLoader(package) for package in (*packages, "hpsearch.views.report")]
     made = Environment(
         loader=ChoiceLoader(places),
@@ -213,7 +193,6 @@ def templates_of(*packages: str, escape: bool = True) -> Environment:
 
 
 def _own(name: str) -> str:
-    """A file of `static/`."""
     return resources.files("hpsearch.views.report").joinpath("static", name).read_text("utf-8")
 
 

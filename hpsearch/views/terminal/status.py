@@ -16,7 +16,7 @@ from hpsearch.domain.facts import DecisionKind
 from hpsearch.domain.lifecycle import State
 from hpsearch.domain.numbers import NOTHING, cell, count, duration, first_line, moment, number
 from hpsearch.domain.records import Request
-from hpsearch.store.reading.standing import BudgetLine, Standing, StudyStatus, StudySummary
+from hpsearch.store.reading.status import BudgetLine, DrivenState, StudyStatus, StudySummary
 from hpsearch.store.reading.trust import StudyTrust
 from hpsearch.views import words
 from hpsearch.views.result import StudyResult
@@ -25,8 +25,7 @@ from hpsearch.views.terminal.tables import NUMERIC, Width, best, best_value, fac
 
 LABELS = words.BUDGET_WORDS | {"trials": "budget"}
 """The limits of a budget, where `trials` are those by state."""
-MOST_REQUESTS = 5
-"""The number of latest requests that a terminal shows."""
+MOST_REQUESTS = 5  # the number of latest requests that a terminal shows
 
 _RUNNING = (
     *(("trial", NUMERIC), "worker", "node", ("resource", NUMERIC)),
@@ -43,9 +42,8 @@ def status(
     trust: StudyTrust | None = None,
     suggested: Callable[[str], str] = str,
 ) -> list[RenderableType]:
-    """Facts of a study, its running attempts and its failures; with the bytes that its checkpoints
-    take on the disk and the trust in its rungs, as far as they are known. `suggested` makes
-    commands in a text work for this database."""
+    """Facts of a study, its running attempts and its failures, with the bytes of its checkpoints on
+    the disk and the trust in its rungs, if known. `suggested` completes commands."""
     facts = study_facts(of, now)
     facts["state"] = suggested(facts["state"])
     weakest = None if trust is None else words.weakest_rung(trust)
@@ -58,7 +56,7 @@ def status(
     parts: list[RenderableType] = [fact_table(facts, width)]
     if of.running:
         gone = "process" if of.summary.head.is_asked else "driver"
-        title = "\nrunning" if of.summary.driver else f"\nrunning when its {gone} died"
+        title = "\nrunning" if of.summary.head.driver else f"\nrunning when its {gone} died"
         rows = []
         for each in of.running:
             known = [number(each.resource), number(each.value), _lasted(each.started, now)]
@@ -80,7 +78,6 @@ def _lasted(started: float, now: float) -> str:
 
 
 def study_facts(of: StudyStatus, now: float) -> dict[str, str]:
-    """A study's facts, by their names on the screen."""
     summary, head = of.summary, of.summary.head
     facts = {
         "study": head.name,
@@ -116,7 +113,6 @@ def counted(counts: Mapping[State, int]) -> str:
 
 
 def best_so_far(summary: StudySummary) -> str:
-    """The best trial so far with its parameters."""
     if summary.best is None:
         return NOTHING
     trial, value = summary.best.trial, best_value(summary)
@@ -140,12 +136,12 @@ def pace(of: StudyStatus, now: float) -> str:
 def remark(summary: StudySummary) -> str:
     """The words after a study's state: its driver, or the reason why it has none."""
     head = summary.head
-    if summary.driver:
+    if head.driver:
         stopping = ", asked to stop" if head.stop_requested else ""
-        return f", {'asked' if head.is_asked else 'driven'} by {summary.driver}{stopping}"
-    if summary.state is Standing.WAITING:
+        return f", {'asked' if head.is_asked else 'driven'} by {head.driver}{stopping}"
+    if summary.state is DrivenState.WAITING:
         return f' to be asked; in Python: hpsearch.resume(url, "{head.name}")'
-    if summary.state is Standing.ABANDONED:
+    if summary.state is DrivenState.ABANDONED:
         return f": its driver died; continue with: hpsearch resume {head.name}"
     is_more = head.reason and head.reason != head.state.value
     return f": {head.reason}" if is_more else ""
@@ -186,33 +182,24 @@ def result_tables(
         params = {name: cell(value) for name, value in trial.params.items()}
         parts.append(fact_table(params, width, f"\nbest configuration: trial {trial.number}"))
     elif result.ranked:
-        metrics = [metric for metric, _ in result.objectives]
         title = "\nconfigurations that no other beats in all objectives"
-        parts.append(best(result.ranked, width, metrics, title=title))
+        parts.append(best(result.ranked, width, result.metrics, title=title))
     if next_commands:
         parts.append(fact_table(dict(next_commands), width, "\nto go on"))
     parts.append(fact_table(words.in_detail(result, status), width, "\nin detail"))
     return parts
 
 
-BAR = 24
-"""Columns of a bar."""
+BAR = 24  # columns of a bar
 MOST_DECISIONS = 5
-AROUND = 18
-"""Lines of a panel beside its running trials, at the most."""
+AROUND = 18  # lines of a panel beside its running trials, at the most
 
 CHANGING = frozenset(DecisionKind) - {DecisionKind.START, DecisionKind.CONTINUE, DecisionKind.DROP}
 """The decisions that change how a study stands."""
 
 
 def panel(of: StudyStatus, decided: Sequence[str], now: float, height: int) -> RenderableType:
-    """A running study, on a terminal of that many lines: with so many of its trials as there is
-    room for.
-
-    Args:
-        decided: The latest decisions in words, the newest last.
-        now: The time, in seconds since the epoch.
-    """
+    """A running study, on a terminal of that many lines, with the latest decisions in words."""
     parts: list[RenderableType] = [_facts_with_bars(of, now)]
     if of.running:
         parts += [Text(), _running_with_bars(of, now, max(1, height - AROUND))]
@@ -274,7 +261,7 @@ def _running_with_bars(of: StudyStatus, now: float, most: int) -> Table:
         ]
         if any_gpu:
             cells.append(NOTHING if each.gpu is None else f"{each.gpu:.0%}")
-        grid.add_row(*cells, plain(each.verdict or NOTHING))
+        grid.add_row(*cells, plain(each.last_decision or NOTHING))
     if len(of.running) > most:
         grid.add_row(f"and {len(of.running) - most} more")
     return grid

@@ -11,17 +11,16 @@ from rich.text import Text
 from hpsearch.domain.lifecycle import State
 from hpsearch.domain.numbers import NOTHING, cell, duration, moment, number, pairs
 from hpsearch.domain.records import Trial
-from hpsearch.search.ranking.selection import Ranked, expectation
+from hpsearch.search.ranking.repeats import expectation
+from hpsearch.search.ranking.selection import Ranked
 from hpsearch.store.reading.queries import TrialRow
-from hpsearch.store.reading.standing import StudySummary
+from hpsearch.store.reading.status import StudySummary
 from hpsearch.views.terminal.escapes import Sheet
 from hpsearch.views.words import expected, if_again, nearest_limit, score, values
 
-Width = int | None
-"""Columns of the terminal; None if the output goes elsewhere."""
+Width = int | None  # columns of the terminal; None if the output goes elsewhere
 NUMERIC = "right"
-Head = str | tuple[str, str]
-"""The head of a column, alone or with its alignment."""
+Head = str | tuple[str, str]  # the head of a column, alone or with its alignment
 Cells = Iterable[str | Text]
 
 _COLOURS = {
@@ -35,15 +34,13 @@ _COLOURS = {
 
 
 def heading(text: str) -> Text:
-    """The line above a table, in full even if it is wider than the table."""
     return Text(text, style="bold", no_wrap=True, overflow="ignore")
 
 
 def table(
     heads: Iterable[Head], rows: Iterable[Cells], width: Width, title: str | None = None
 ) -> Table:
-    """A table under a title: with a rule under its head on a terminal, with plain columns where
-    `width` is None."""
+    """A table under a title: with rules on a terminal, with plain columns where `width` is None."""
     made = Sheet(
         box=None if width is None else box.SIMPLE_HEAD,
         pad_edge=False,
@@ -80,7 +77,6 @@ def with_named(
 
 
 def fact_table(named: Mapping[str, Any], width: Width, title: str | None = None) -> Table:
-    """Facts by their names."""
     made = table([], [], width, title)
     made.box, made.show_header, made.padding = None, False, (0, 2, 0, 0)
     made.add_column(style="dim" if width else None, no_wrap=True)
@@ -91,17 +87,15 @@ def fact_table(named: Mapping[str, Any], width: Width, title: str | None = None)
 
 
 def state(of: State) -> Text:
-    """A state in its colour."""
     return Text(of.value, style=_COLOURS[of])
 
 
 def studies(summaries: Iterable[StudySummary], width: Width) -> Table:
-    """Studies, one a line."""
     heads: list[Head] = ["study", "state", ("trials", NUMERIC), ("best", NUMERIC)]
     heads += [("compute time", NUMERIC), "budget", "created"]
     rows = []
     for each in summaries:
-        driven = f" by {each.driver}" if each.driver else ""
+        driven = f" by {each.head.driver}" if each.head.driver else ""
         trials = f"{each.ended}/{sum(each.trials.values())}"
         used = [duration(each.gpu_seconds), nearest_limit(each.budget)]
         created = moment(each.head.created)
@@ -110,10 +104,9 @@ def studies(summaries: Iterable[StudySummary], width: Width) -> Table:
 
 
 def best_value(summary: StudySummary) -> str:
-    """The value of a study's best trial."""
     if summary.best is None:
         return NOTHING
-    return score(summary.best, driven=summary.driver is not None)
+    return score(summary.best, driven=summary.head.driver is not None)
 
 
 def best(
@@ -123,19 +116,14 @@ def best(
     seen_at: Mapping[int, float | None] | None = None,
     title: str | None = None,
 ) -> Table:
-    """The best trials, best first.
-
-    `=` marks those that cannot be told from the first one, or with several objectives are beaten by
-    none; `?` those that have trained too little to tell; `over limit` those that break a limit.
-    Where it is known what comes of trials when they are trained again, that stands beside the value
-    that they have shown, and how far they had trained when they did: `seen_at`, by their numbers.
-    """
-    is_known = any(row.again is not None and row.again.low is not None for row in ranked)
-    is_known |= any(row.confirmed is not None for row in ranked)
-    places = seen_at or {}
-    is_known |= any(
-        places.get(row.trial.number, row.trial.resource) != row.trial.resource for row in ranked
-    )
+    """The best trials, best first. `=` marks those that tie with the first one, or are on the
+    front; `?` those that have trained too little to tell; `over limit` those that break a limit.
+    What comes of them when they are trained again stands beside the value that they have shown, and
+    how far they had trained when they did: `seen_at`, by their numbers."""
+    is_known = any(row.again is not None and row.again.is_measured for row in ranked)
+    seen = seen_at or {}
+    for row in ranked:
+        is_known |= seen.get(row.trial.number, row.trial.resource) != row.trial.resource
     heads: list[Head] = [("trial", NUMERIC), "state", *((name, NUMERIC) for name in objectives)]
     if is_known:
         heads += [("seen at", NUMERIC), "if trained again (90%)"]
@@ -146,7 +134,7 @@ def best(
         shown = [row.value] if trial.values is None else trial.values
         cells: list[str | Text] = [str(trial.number), state(trial.state), *map(number, shown)]
         if is_known:
-            cells += [number(places.get(trial.number)), if_again(row.again)]
+            cells += [number(seen.get(trial.number)), if_again(row.again)]
         mark = Text("=" if row.tied else "?" * row.unknown)
         cells.append(Text("over limit", style="red") if trial.violation > 0 else mark)
         cells += [number(trial.resource), duration(trial.gpu_seconds)]
@@ -169,10 +157,10 @@ def trials(listed: Sequence[TrialRow], metric: str, width: Width) -> Table:
     separator = ": " if width is None else "\n"
     rows = []
     for row, last in zip(listed, lasts, strict=True):
-        standing = state(row.state)
+        shown_state = state(row.state)
         for remark in (row.error_kind, "over limit" if row.violation > 0 else None):
-            standing.append(f"{separator}{remark}" if remark else "")
-        cells: list[str | Text] = [str(row.number), standing, values(row)]
+            shown_state.append(f"{separator}{remark}" if remark else "")
+        cells: list[str | Text] = [str(row.number), shown_state, values(row)]
         if has_last:
             cells.append(number(last))
         if is_expected:

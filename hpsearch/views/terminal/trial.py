@@ -7,7 +7,7 @@ from rich.console import RenderableType
 
 from hpsearch.domain.facts import Role
 from hpsearch.domain.numbers import NOTHING, cell, count, duration, first_line, moment, number, size
-from hpsearch.search.ranking.selection import expectation
+from hpsearch.search.ranking.repeats import expectation
 from hpsearch.store.reading.queries import TrialDetail
 from hpsearch.views.result import common_levels, differences, parameter_names
 from hpsearch.views.terminal.tables import NUMERIC, Head, Width, fact_table, table, with_named
@@ -49,17 +49,18 @@ def trial(
 
 
 def _trial_facts(detail: TrialDetail, disk: int | None) -> dict[str, str]:
-    """A trial's facts, by their names on the screen."""
     row = detail.trial
     role = f"repeats trial {row.repeats}" if row.repeats is not None else str(row.role)
     role = "" if row.role is Role.SEARCH else f", {_ROLES.get(row.role, role)}"
     over = f", exceeds limits by {row.violation:.1%}" if row.violation else ""
+    has_trained_on = row.seen_at not in (None, row.resource)
+    best = f" at {number(row.seen_at)}, the best on the way" if has_trained_on else ""
     facts = {
         "trial": f"{row.number}, {row.state.value}{role}",
-        "value": values(row) + _seen_at(detail) + over,
+        "value": values(row) + best + over,
     }
-    if facts["value"] != values(row) + over and detail.reports:
-        facts["last"] = number(detail.reports[-1]["value"])
+    if has_trained_on:
+        facts["last"] = number(row.last)
     if expectation(row) is not None:
         facts["if trained again"] = f"{expected(row)} (90%)"
     cost = "" if row.cost is None else f", cost {number(row.cost)}"
@@ -79,17 +80,6 @@ def _trial_facts(detail: TrialDetail, disk: int | None) -> dict[str, str]:
     return facts
 
 
-def _seen_at(detail: TrialDetail) -> str:
-    """The resource at which a trial showed its value, if it has trained further since."""
-    row = detail.trial
-    if row.value is None or row.values is not None:
-        return ""
-    levels = [each["resource"] for each in detail.reports if each["value"] == row.value]
-    if not levels or min(levels) == row.resource:
-        return ""
-    return f" at {number(min(levels))}, the best on the way"
-
-
 def _checkpoint(detail: TrialDetail, disk: int | None) -> str:
     row = detail.trial
     if row.checkpoint:
@@ -98,7 +88,6 @@ def _checkpoint(detail: TrialDetail, disk: int | None) -> str:
 
 
 def _computed(arithmetic: Mapping[str, Any]) -> str:
-    """The arithmetic of an attempt, in a line: precision, threads, device and versions."""
     threads = count(arithmetic["threads"], "thread")
     versions = arithmetic.get("versions") or {}
     parts = [arithmetic.get("precision"), threads, arithmetic.get("device")]
@@ -118,8 +107,7 @@ def _decision(row: Mapping[str, Any]) -> Sequence[str]:
     return row["kind"], number(row["resource"]), row["why"], against
 
 
-MOST_LEVELS = 12
-"""Resource levels at which values are compared, at the most."""
+MOST_LEVELS = 12  # resource levels at which values are compared, at the most
 
 _FACTS: dict[str, Callable[[TrialDetail], str]] = {
     "state": lambda detail: detail.trial.state.value,
@@ -148,7 +136,8 @@ def comparison(trials: Sequence[TrialDetail], width: Width) -> list[RenderableTy
     if levels := common_levels(trials):
         rows = []
         for level in _thinned(levels):
-            rows.append([number(level), *(number(_value_at(each, level)) for each in trials)])
+            values_there = [each.trial.reports[level].value for each in trials]
+            rows.append([number(level), *map(number, values_there)])
         parts.append(table(heads, rows, width, "\nvalues at the same resource"))
     return parts
 
@@ -159,11 +148,6 @@ def _thinned(levels: Sequence[float]) -> Sequence[float]:
         return levels
     step = (len(levels) - 1) / (MOST_LEVELS - 1)
     return [levels[round(place * step)] for place in range(MOST_LEVELS)]
-
-
-def _value_at(detail: TrialDetail, level: float) -> float | None:
-    values: dict[float, float | None] = {each["resource"]: each["value"] for each in detail.reports}
-    return values[level]
 
 
 def _last_decision(detail: TrialDetail) -> str:

@@ -55,7 +55,7 @@ CREATE TABLE heartbeats (
 	trial INTEGER NOT NULL, 
 	attempt INTEGER NOT NULL, 
 	owner TEXT NOT NULL, 
-	heard DOUBLE NOT NULL, 
+	renewed DOUBLE NOT NULL, 
 	expires DOUBLE NOT NULL, 
 	CONSTRAINT pk_heartbeats PRIMARY KEY (study_id, trial, attempt), 
 	CONSTRAINT fk_heartbeats_trials FOREIGN KEY(study_id, trial) REFERENCES trials (study_id, number) ON DELETE CASCADE
@@ -117,6 +117,7 @@ CREATE TABLE studies (
 	enqueued JSON NOT NULL, 
 	confirmation JSON, 
 	warm_start JSON NOT NULL, 
+	direction TEXT, 
 	lease_owner TEXT, 
 	lease_epoch INTEGER DEFAULT '0' NOT NULL, 
 	lease_since DOUBLE, 
@@ -145,7 +146,7 @@ budget:
   trials: 4
   per_trial: {epochs: 1}
 resources: {workers: 1, cpu: 1, gpu: 0}
-','["maximize"]','finished','all 3 trials have ended',NULL,1.0,9.0,8.0,'{}','{}','0123456789abcdef0123456789abcdef','/studies','/studies/checkpoints','["/studies/before"]',1000.0,'[{"learning_rate":0.0002}]','{"given":[4,null,null,null,1],"first":2,"search_waits":true}','[]',NULL,0,NULL,NULL,0,1,3.0);
+','["maximize"]','finished','all 3 trials have ended',NULL,1.0,9.0,8.0,'{}','{}','0123456789abcdef0123456789abcdef','/studies','/studies/checkpoints','["/studies/before"]',1000.0,'[{"learning_rate":0.0002}]','{"given":[4,null,null,null,1],"first":2,"search_waits":true}','[]','maximize',NULL,0,NULL,NULL,0,1,3.0);
 CREATE TABLE trials (
 	study_id INTEGER NOT NULL, 
 	number INTEGER NOT NULL, 

@@ -22,8 +22,8 @@ from hpsearch.store.store import Store
 from hpsearch.study_file.levels import trial_budget
 from hpsearch.study_file.models import Resources
 from hpsearch.study_file.reading import load, parse
-from hpsearch.views import forecast
-from hpsearch.views.forecast import Capacity, fitting_workers
+from hpsearch.views import plan
+from hpsearch.views.plan import Capacity, fitting_workers
 from support.files.study_files import GOOD
 from support.patience import wait_until
 from support.running.command_runs import is_gone
@@ -163,7 +163,7 @@ def test_a_disk_that_cannot_hold_the_study_is_told_before_it_starts(
     usage = namedtuple("usage", "total used free")
     check_study(study, database(tmp_path), None)
     assert "GB left" not in capsys.readouterr().err
-    monkeypatch.setattr(forecast.shutil, "disk_usage", lambda folder: usage(10, 9, 1))
+    monkeypatch.setattr(plan.shutil, "disk_usage", lambda folder: usage(10, 9, 1))
     check_study(study, database(tmp_path), None)
     assert "study.yaml: checkpoints may take" in capsys.readouterr().err
 

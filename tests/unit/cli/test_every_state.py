@@ -26,20 +26,20 @@ from hpsearch.domain.facts import DecisionKind, ErrorKind, RequestKind, Role
 from hpsearch.domain.history import Changes
 from hpsearch.domain.lifecycle import State
 from hpsearch.domain.records import Attempt, Decision, Outcome, Request, StudyState, Trial
-from hpsearch.store.reading.standing import Standing
+from hpsearch.store.reading.status import DrivenState
 from hpsearch.store.store import Store
 from hpsearch.views.live import StudyPanel
 from hpsearch.views.pages.site import site_of
 from support.studies.reported import BEGAN, PARAMS, SPACE, a_trial, save, spec_of
 from trials.contract import Finding, Severity
 
-MADE: dict[Standing, tuple[StudyState, str, bool]] = {
-    Standing.RUNNING: (StudyState.RUNNING, "own_code:train", True),
-    Standing.WAITING: (StudyState.RUNNING, "ask", False),
-    Standing.ABANDONED: (StudyState.RUNNING, "own_code:train", False),
-    Standing.INTERRUPTED: (StudyState.INTERRUPTED, "own_code:train", False),
-    Standing.FINISHED: (StudyState.FINISHED, "own_code:train", False),
-    Standing.FAILED: (StudyState.FAILED, "own_code:train", False),
+MADE: dict[DrivenState, tuple[StudyState, str, bool]] = {
+    DrivenState.RUNNING: (StudyState.RUNNING, "own_code:train", True),
+    DrivenState.WAITING: (StudyState.RUNNING, "ask", False),
+    DrivenState.ABANDONED: (StudyState.RUNNING, "own_code:train", False),
+    DrivenState.INTERRUPTED: (StudyState.INTERRUPTED, "own_code:train", False),
+    DrivenState.FINISHED: (StudyState.FINISHED, "own_code:train", False),
+    DrivenState.FAILED: (StudyState.FAILED, "own_code:train", False),
 }
 """The state on record that makes each, what its task is, and whether somebody has a lease on it."""
 
@@ -77,7 +77,7 @@ def sqlite_url(tmp_path_factory: pytest.TempPathFactory) -> str:
     return url
 
 
-def save_one(url: str, standing: Standing, name: str) -> None:
+def save_one(url: str, standing: DrivenState, name: str) -> None:
     """Write a study that stands so."""
     state, task, is_held = MADE[standing]
     spec = spec_of(name, SPACE, task={"kind": task})
@@ -100,8 +100,8 @@ ANSWERS = ((BEGAN, None), (BEGAN, "no"), (None, None))
 """When a request was handled, and why it was refused."""
 
 
-NAMES = {standing: f"toy-{number}" for number, standing in enumerate(Standing)}
-NAME = NAMES[Standing.RUNNING]
+NAMES = {standing: f"toy-{number}" for number, standing in enumerate(DrivenState)}
+NAME = NAMES[DrivenState.RUNNING]
 """The study of which everything is drawn that does not depend on how it stands."""
 
 NUMBERS = range(len(trials()))
@@ -121,7 +121,7 @@ def said(run: Callable[..., Any]) -> Callable[..., str]:
 
 def test_the_terminal_and_files_show_how_each_study_stands(said, tmp_path):
     for kind in ("table", "json", "yaml", "csv"):
-        assert_named(said("ls", "--format", kind), Standing)
+        assert_named(said("ls", "--format", kind), DrivenState)
     for standing, name in NAMES.items():
         for kind in ("table", "json", "yaml"):
             told = said("status", name, "--format", kind)
@@ -155,7 +155,7 @@ def test_the_dashboard_shows_it(sqlite_url):
             assert answer.status_code == 200, path
             return answer.text
 
-        assert_named(page("/"), Standing)
+        assert_named(page("/"), DrivenState)
         for standing, name in NAMES.items():
             one = f"/studies/{store.find_study(name).id}"
             assert standing in page(one)

@@ -7,7 +7,7 @@ import pytest
 from hpsearch.errors import SpecError, UserError
 from hpsearch.study_file.reading import advice
 from hpsearch.study_file.text import configurations
-from hpsearch.views.forecast import plan
+from hpsearch.views.plan import plan
 from support.studies.small import spec_with
 
 OBJECTIVE = {"kind": "my_search:objective", "library": "optuna"}

@@ -16,7 +16,7 @@ from hpsearch.domain.lifecycle import State
 from hpsearch.domain.records import CONSTRAINT, Decision, Request, StudyState, Trial
 from hpsearch.search.ranking.selection import rank
 from hpsearch.store.reading.queries import StudyHead
-from hpsearch.store.reading.standing import BudgetLine, StudySummary
+from hpsearch.store.reading.status import BudgetLine, StudySummary
 from hpsearch.store.reading.trust import StudyTrust
 from hpsearch.views.result import StudyResult
 from hpsearch.views.terminal.status import MOST_REQUESTS, request_table
@@ -39,13 +39,11 @@ def result_of(
 ) -> StudyResult:
     head = StudyHead(1, "s", "", directions, state, None, 0, 1, 1, None, False, None)
     default = next((trial for trial in trials if trial.role is Role.DEFAULT), None)
-    names = [("accuracy", directions[0]), ("size", "minimize")][: len(directions)]
+    metrics = ["accuracy", "size"][: len(directions)]
     ranked = cast(Any, rank(trials, directions[0]))
-    if len(names) > 1:  # a front has no places
-        ranked = [
-            replace(place, again=None) for each in trials for place in rank([each], "maximize")
-        ]
-    return StudyResult(head, names, ranked, {}, cast(Any, default), StudyTrust())
+    if len(metrics) > 1:  # a front has no order
+        ranked = [replace(only, again=None) for each in trials for only in rank([each], "maximize")]
+    return StudyResult(head, metrics, ranked, {}, cast(Any, default), StudyTrust())
 
 
 def gain_of(*trials: Trial, direction: str = "maximize") -> str:

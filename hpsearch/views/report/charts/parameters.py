@@ -28,12 +28,9 @@ if TYPE_CHECKING:
 
 MOST_LINES, MOST_POINTS = 120, 500
 MOST_AXES, MOST_SLICES = 10, 12
-COLUMNS = 3
-"""Slices beside each other."""
-AXIS_WIDTH, SLICE_WIDTH = 80, 220
-"""The least pixels between two axes, and for a slice."""
-JITTER = 0.035
-"""The spread of the lines of a category, as a share of an axis."""
+COLUMNS = 3  # slices beside each other
+AXIS_WIDTH, SLICE_WIDTH = 80, 220  # the least pixels between two axes, and for a slice
+JITTER = 0.035  # the spread of the lines of a category, as a share of an axis
 _COLOURS = {Tier.REST: style.PALE, Tier.BETTER: style.CALM, Tier.BEST: style.WINNER}
 """In the order of drawing."""
 _SYMBOLS = {Tier.REST: "circle-open", Tier.BETTER: "circle", Tier.BEST: "diamond"}
@@ -50,7 +47,6 @@ class Configurations:
 
     @property
     def can_compare(self) -> bool:
-        """True if there are two configurations or more, with a parameter."""
         return len(self.ranked) > 1 and bool(self.parameters)
 
 
@@ -98,11 +94,8 @@ def _parameters_left_out(drawn: int, of: int) -> str | None:
 
 
 def parallel_coordinates(of: Configurations) -> Chart | None:
-    """A line for each trial, through its value of each parameter to its objective.
-
-    A line is interrupted where its trial does not have the parameter. None if fewer than two trials
-    can be compared.
-    """
+    """A line for each trial, through its value of each parameter to its objective, interrupted
+    where it has none. None if fewer than two trials can be compared."""
     if not of.can_compare:
         return None
     numbers = style.some_of(list(of.ranked.index), MOST_LINES)

@@ -27,10 +27,7 @@ MOST_CURVES, MOST_POINTS = 150, 60
 
 def best_so_far(data: ReportData, goal: GoalColumns) -> Chart | None:
     """The best value that any trial had shown, as a staircase, and the value that the page opens
-    with, if that is another one: the winner's if it is trained again.
-
-    None before there is a value, and where no attempt is recorded.
-    """
+    with, if that is another one. None before there is a value or an attempt."""
     if data.attempts.empty:
         return None
     frame = improvements(data.history, goal, data.attempts, data.until)
@@ -66,7 +63,6 @@ def best_so_far(data: ReportData, goal: GoalColumns) -> Chart | None:
 
 
 def _mark_again(made: go.Figure, again: Again) -> None:
-    """Mark the value of the winner if it is trained again, and the interval of one training."""
     low, high, colour = again.low, again.high, style.WINNER
     name = "mean of repeats" if again.runs else "the winner if trained again"
     if low is not None and high is not None:
@@ -78,8 +74,7 @@ def _mark_again(made: go.Figure, again: Again) -> None:
 
 
 def front(data: ReportData) -> Chart | None:
-    """All trials by the first two objectives, the front marked; None with one objective, and
-    without trials that have both values."""
+    """All trials by the first two objectives; None with one, and where no trial has both."""
     if len(data.history.goals) < 2:
         return None
     across, up = data.history.goals[:2]
@@ -209,10 +204,8 @@ def _trace(reports: pd.DataFrame, column: str, kind: CurveKind) -> object:
 def side_by_side(
     trials: Sequence[TrialDetail], goals: Sequence[GoalColumns], unit: str
 ) -> list[Chart]:
-    """A chart for each objective, with a curve for each of the trials in a colour of its own.
-
-    An objective that no trial has reported twice has no chart. The resource is in `unit`.
-    """
+    """A chart for each objective, with a curve for each of the trials; an objective that no trial
+    has reported twice has none."""
     charts = []
     for goal in goals:
         made = figure(320, showlegend=len(trials) > 1)

@@ -26,8 +26,7 @@ CALM = "#3b7dd8"
 PALE = "#8a919d"
 BAD = "#d64545"
 GOOD = "#2a9d78"
-OTHER = "#8e63c7"
-"""Each has a contrast of at least 3 with white and with a dark page."""
+OTHER = "#8e63c7"  # each of these has a contrast of at least 3 with white and with a dark page
 SIDE_BY_SIDE = (CALM, WINNER, GOOD, OTHER, BAD, PALE)
 """The colours of curves side by side, in their order."""
 OF_TRIAL = "trial %{customdata}<extra></extra>"
@@ -35,12 +34,9 @@ TRIAL_AND_POINT = "trial %{customdata}<br>%{y:.5~g} at %{x}<extra></extra>"
 """What is shown under the pointer."""
 
 FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Helvetica Neue', Arial, sans-serif"
-LONGEST = 28
-"""Characters of a name on an axis."""
-MOST_WHOLE = 8
-"""The largest span of an axis of whole numbers that names all of them."""
-FEWEST_VALUES = 20
-"""The fewest values with which an axis may leave some out."""
+LONGEST = 28  # characters of a name on an axis
+MOST_WHOLE = 8  # the largest span of an axis of whole numbers that names all of them
+FEWEST_VALUES = 20  # the fewest values with which an axis may leave some out
 
 
 def plotly() -> Any:
@@ -67,7 +63,6 @@ def shortened(text: str, longest: int) -> str:
 
 
 def figure(height: int, **layout: Any) -> go.Figure:
-    """An empty figure in the style of all."""
     made = plotly().Figure()
     made.update_layout(
         template="none",
@@ -85,7 +80,6 @@ def figure(height: int, **layout: Any) -> go.Figure:
 
 
 def axis(title: str | None = None, **more: Any) -> dict[str, Any]:
-    """An axis with a title, which is not escaped here."""
     stated: dict[str, Any] = {
         "gridcolor": GRID,
         "linecolor": GRID,
@@ -111,7 +105,6 @@ def ticks(values: Any) -> dict[str, Any]:
 
 
 def time_scale(longest_s: float) -> tuple[float, str]:
-    """Seconds of a unit that suits a duration, and its name."""
     for seconds, name in ((86400.0, "days"), (3600.0, "hours"), (60.0, "minutes")):
         if longest_s >= 2 * seconds:
             return seconds, name
@@ -148,7 +141,6 @@ def outside(limits: list[float] | None) -> str | None:
 
 
 def brief(value: float) -> str:
-    """A number beside an axis."""
     short = float(f"{value:.3g}")
     return number(short if math.isfinite(short) else value)
 
@@ -158,14 +150,11 @@ class Chart:
     """A picture with its words."""
 
     figure: go.Figure
-    title: str | None
-    """None where the heading above it says the same."""
+    title: str | None  # None where the heading above it says the same
     alternative: str
     """The same in words, for readers who cannot see it; foreign texts are not escaped."""
-    remark: str | None = None
-    """A sentence on what the picture leaves out."""
-    narrowest: int = 0
-    """Its least width in pixels: a narrower screen scrolls it."""
+    remark: str | None = None  # a sentence on what the picture leaves out
+    narrowest: int = 0  # its least width in pixels: a narrower screen scrolls it
 
 
 def some_of(ranking: Sequence[int], most: int) -> list[int]:
@@ -187,6 +176,5 @@ def left_out(drawn: int, of: int, things: str) -> str | None:
 
 
 def joined(remarks: Sequence[str | None]) -> str | None:
-    """Remarks as one; None if there are none."""
     present = [remark for remark in remarks if remark]
     return " ".join(present) if present else None

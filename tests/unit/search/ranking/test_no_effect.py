@@ -5,22 +5,22 @@ from typing import Any
 
 import pytest
 
-from hpsearch.search.ranking.no_effect import Course, NoEffect, no_effect
+from hpsearch.search.ranking.no_effect import NoEffect, TrialReports, no_effect
 
 LOSSES = {1.0: 0.69314718, 2.0: 0.51823719, 3.0: 0.42718281}
 
 
-def course(reports: dict[float, Any], **params: Any) -> Course:
+def course(reports: dict[float, Any], **params: Any) -> TrialReports:
     """A training; a number stands for a report of the loss alone."""
     whole = {at: each if isinstance(each, dict) else {"loss": each} for at, each in reports.items()}
-    return Course(params, whole)
+    return TrialReports(params, whole)
 
 
-def found(*courses: Course, total: float = 3.0) -> NoEffect | None:
+def found(*courses: TrialReports, total: float = 3.0) -> NoEffect | None:
     return no_effect(courses, ["loss"], total)
 
 
-def names(*courses: Course, total: float = 3.0) -> list[str]:
+def names(*courses: TrialReports, total: float = 3.0) -> list[str]:
     none = found(*courses, total=total)
     return [] if none is None else list(none.names)
 
@@ -37,7 +37,7 @@ def test_trials_that_end_at_different_rungs_are_compared_as_far_as_they_go():
 
 
 def test_metrics_of_time_and_of_the_machine_do_not_hide_it():
-    def timed(n: int) -> Course:
+    def timed(n: int) -> TrialReports:
         measured = {"train_time": n, "tokens_per_second": n, "gpu_mem": n, "epoch_s": n}
         return course({at: {"loss": loss, **measured} for at, loss in LOSSES.items()}, x=n)
 
@@ -59,7 +59,7 @@ def test_what_may_be_the_same_by_chance_or_so_far_is_no_evidence(name, reports):
 
 
 def test_a_metric_that_stays_the_same_while_another_one_differs_is_no_evidence():
-    def other(n: int) -> Course:
+    def other(n: int) -> TrialReports:
         return course({at: {"loss": x, "acc": 0.1 * n} for at, x in LOSSES.items()}, x=n)
 
     assert names(*map(other, range(5))) == []
@@ -75,7 +75,7 @@ def test_one_report_of_a_coarse_value_needs_more_trials_and_a_full_training():
 
 
 def test_one_of_several_parameters_is_found_where_it_alone_differs():
-    def at(lr: float, dropout: float) -> Course:
+    def at(lr: float, dropout: float) -> TrialReports:
         return course({level: loss * lr for level, loss in LOSSES.items()}, lr=lr, dropout=dropout)
 
     grid = [at(lr, dropout) for lr in (0.13, 0.27) for dropout in (0.0, 0.1, 0.2)]

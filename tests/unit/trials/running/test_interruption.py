@@ -47,7 +47,7 @@ def test_what_a_library_takes_is_taken_back():
 PROGRAM = """
 import os, signal
 from hpsearch.cli import interrupts
-with interrupts.heard():
+with interrupts.handled():
     os.kill(os.getpid(), signal.SIGHUP)
 print("goes on")
 """

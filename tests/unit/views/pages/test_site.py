@@ -258,9 +258,9 @@ def test_a_clone_begins_with_the_settings_of_its_trial(changing):
         ("propose", {"parameter:learning_rate": "7"}, "learning_rate"),
         ("propose", {"parameter:learning_rate": "<i>"}, "must be a number"),
         ("propose", {"parameter:optimizer": "adamx"}, "optimizer"),
-        ("propose", {"parameter:layer": "2"}, "did you mean parameter:layers?"),
+        ("propose", {"parameter:layer": "2"}, "no parameter is given"),
         ("budget", {}, "no limit is given"),
-        ("budget", {"trial": "20"}, "did you mean trials?"),
+        ("budget", {"trial": "20"}, "no limit is given"),
         ("stop", {}, "nobody drives study flowers"),
     ],
 )

@@ -7,7 +7,7 @@ from rich.console import Console
 from hpsearch.domain.lifecycle import State
 from hpsearch.domain.records import StudyState
 from hpsearch.store.reading.queries import StudyHead
-from hpsearch.store.reading.standing import BudgetLine, RunningAttempt, StudyStatus, StudySummary
+from hpsearch.store.reading.status import BudgetLine, RunningAttempt, StudyStatus, StudySummary
 from hpsearch.views.terminal.status import panel
 
 SPEC = "budget: {trials: 24, per_trial: {epochs: 6}}"
@@ -34,10 +34,14 @@ def drawn(
     return [line.rstrip() for line in output.getvalue().splitlines()]
 
 
-def running(trial: int, gpu: float | None = None, verdict: str | None = None) -> RunningAttempt:
+def running(
+    trial: int, gpu: float | None = None, last_decision: str | None = None
+) -> RunningAttempt:
     began, resource, value, speed = 935.0, 3.0, 0.71, 0.05
     worker = f"w{trial}"
-    return RunningAttempt(trial, 1, worker, None, None, began, resource, value, speed, gpu, verdict)
+    return RunningAttempt(
+        trial, 1, worker, None, None, began, resource, value, speed, gpu, last_decision
+    )
 
 
 def test_each_limit_and_each_running_trial_has_a_bar():
@@ -61,12 +65,12 @@ def test_a_low_terminal_shows_as_many_trials_as_it_has_lines_for():
 
 
 def test_texts_of_others_cannot_control_the_terminal():
-    told = "\n".join(drawn(running(0, verdict="\x1b[2J[red]x"), name="\x1b]0;x\x07"))
+    told = "\n".join(drawn(running(0, last_decision="\x1b[2J[red]x"), name="\x1b]0;x\x07"))
     assert "\x1b" not in told
     assert "[red]x" in told
 
 
 def test_a_narrow_terminal_cuts_the_last_column():
-    lines = drawn(running(0, verdict="a long story " * 9), width=90)
+    lines = drawn(running(0, last_decision="a long story " * 9), width=90)
     assert max(map(len, lines)) <= 90
     assert any(line.endswith("…") for line in lines)

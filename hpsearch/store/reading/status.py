@@ -1,4 +1,4 @@
-"""The standing of studies for `ls` and `status`, read without loading trials that are not shown."""
+"""The status of studies for `ls` and `status`, read without loading trials that are not shown."""
 
 import enum
 import math
@@ -40,7 +40,7 @@ SAMPLES = "samples_per_second"
 GPU_USE = "gpu_utilization"  # the metric that says in which share of time a trial's GPU had work
 
 
-class Standing(enum.StrEnum):
+class DrivenState(enum.StrEnum):
     """The state of a study for people: the recorded state, and whether anybody works on it."""
 
     RUNNING = "running"
@@ -53,7 +53,7 @@ class Standing(enum.StrEnum):
     @property
     def is_over(self) -> bool:
         """True if nothing follows, unless the study gets more budget or another try."""
-        return self in (Standing.FINISHED, Standing.FAILED)
+        return self in (DrivenState.FINISHED, DrivenState.FAILED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,20 +87,13 @@ class StudySummary:
 
     @property
     def ended(self) -> int:
-        """The number of trials that have ended."""
         return sum(count for state, count in self.trials.items() if state.terminal)
 
     @property
-    def driver(self) -> str | None:
-        """The holder of a live lease on it, or the processes that have asked for its trials."""
-        return self.head.driver
-
-    @property
-    def state(self) -> Standing:
-        """Its state for people."""
-        if self.head.state is StudyState.RUNNING and self.driver is None:
-            return Standing.WAITING if self.head.is_asked else Standing.ABANDONED
-        return Standing(self.head.state)
+    def state(self) -> DrivenState:
+        if self.head.state is StudyState.RUNNING and self.head.driver is None:
+            return DrivenState.WAITING if self.head.is_asked else DrivenState.ABANDONED
+        return DrivenState(self.head.state)
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +111,7 @@ class RunningAttempt:
     speed: float | None = None  # resource trained a second; None if that is not known yet
     gpu: float | None = None
     """The share of time in which its GPU had work, by its latest report; None without a GPU."""
-    verdict: str | None = None  # what was decided of its trial last, in words
+    last_decision: str | None = None  # what was decided of its trial last, in words
     samples: float | None = None  # that it trains a second; None if it does not report that
 
 
@@ -134,7 +127,7 @@ class Failures:
 
 @dataclass(frozen=True, slots=True)
 class StudyStatus:
-    """The standing of one study."""
+    """The status of one study."""
 
     summary: StudySummary
     reserved_gpu_seconds: float  # held back for the attempts that are running
@@ -176,7 +169,6 @@ class StudyStatus:
 
 
 def list_studies(connection: Connection) -> list[StudySummary]:
-    """All studies, the newest first."""
     heads = study_heads(connection)
     counted = _counted(connection)
     best = best_of_each(connection, heads)
@@ -186,7 +178,6 @@ def list_studies(connection: Connection) -> list[StudySummary]:
 def study_summary(
     connection: Connection, study: StudyHead, ranked: Sequence[Ranked[TrialRow]] | None = None
 ) -> StudySummary:
-    """A study in a line; `ranked` as for `study_status`."""
     counted = _counted(connection, study.id)[study.id]
     if ranked is None and study.has_best:
         ranked = best_trials(connection, study, 1)
@@ -197,16 +188,17 @@ def study_summary(
 def study_status(
     connection: Connection, study: StudyHead, ranked: Sequence[Ranked[TrialRow]] | None = None
 ) -> StudyStatus:
-    """The standing of a study. `ranked` are its best trials, best first, where they were read
-    already."""
+    """The status of a study; `ranked` are its best trials where they were read already."""
     summary = study_summary(connection, study, ranked)
+    hours = study.active_seconds / 3600
+    attrs = connection.scalar(select(STUDY.system_attrs).where(STUDY.id == study.id)) or {}
     reserved = select(func.sum(ATTEMPT.reserved_gpu_seconds)).where(
         ATTEMPT.study_id == study.id, LIVE_ATTEMPT
     )
     return StudyStatus(
         summary=summary,
         reserved_gpu_seconds=connection.scalar(reserved) or 0.0,
-        trials_per_hour=_trials_per_hour(summary),
+        trials_per_hour=summary.ended / hours if summary.ended and hours > 0 else None,
         running=_running(connection, study),
         failures=_failures(connection, study),
         requests=study_requests(connection, study),
@@ -214,15 +206,9 @@ def study_status(
         held=_held(connection, study),
         aside=recent_decisions(connection, study, {DecisionKind.ASIDE}, 1) if study.driver else (),
         devices=_devices(connection, study),
-        sharing=sharing_of(connection, study.id),
+        sharing=attrs.get(SHARING, {}),
         ends=own_ends(connection, study),
     )
-
-
-def sharing_of(connection: Connection, study_id: int) -> dict[str, GpuSharing]:
-    """For each type of GPU that a study's trials share, how many do."""
-    attrs = connection.scalar(select(STUDY.system_attrs).where(STUDY.id == study_id))
-    return dict((attrs or {}).get(SHARING, {}))
 
 
 def _devices(connection: Connection, study: StudyHead) -> list[DeviceLine]:
@@ -284,13 +270,6 @@ def _time_left(connection: Connection, summary: StudySummary) -> TimeLeft | None
     return TimeLeft(spec, list(found.values()), list(device_of.values()), searched)
 
 
-def _trials_per_hour(summary: StudySummary) -> float | None:
-    hours = summary.head.active_seconds / 3600
-    if not summary.ended or hours <= 0:
-        return None
-    return summary.ended / hours
-
-
 def _summary(
     head: StudyHead, counted: Sequence[Any], best: Ranked[TrialRow] | None
 ) -> StudySummary:
@@ -329,8 +308,7 @@ def _sum(values: Iterable[Any]) -> Any:
 
 
 def _counted(connection: Connection, study_id: int | None = None) -> defaultdict[int, list[Any]]:
-    """The trials of one study, or of all, by state and role, with the sums of what they took, by
-    the study's id."""
+    """The trials of one study, or all, by state and role, with sums of what they took."""
     keys = (TRIAL.study_id, TRIAL.state, TRIAL.role)
     taken = (TRIAL.gpu_seconds, TRIAL.cost, TRIAL.checkpoint_bytes)
     sums = [func.sum(each).label(each.name) for each in taken]
@@ -345,7 +323,7 @@ def _counted(connection: Connection, study_id: int | None = None) -> defaultdict
 
 def _running(connection: Connection, study: StudyHead) -> list[RunningAttempt]:
     same_trial = (ATTEMPT.study_id == TRIAL.study_id) & (ATTEMPT.trial == TRIAL.number)
-    verdict = (
+    last_decision = (
         select(DECISION.why)
         .where(DECISION.study_id == study.id, DECISION.trial == TRIAL.number)
         .order_by(DECISION.id.desc())
@@ -357,7 +335,7 @@ def _running(connection: Connection, study: StudyHead) -> list[RunningAttempt]:
         select(
             *(attempt.trial, attempt.number.label("attempt"), attempt.worker, attempt.node),
             *(attempt.device, attempt.started, TRIAL.resource, TRIAL.value, TRIAL.speed),
-            *(latest.c.metrics, verdict.label("verdict")),
+            *(latest.c.metrics, last_decision.label("last_decision")),
         )
         .join_from(attempts, WITH_LATEST, same_trial)
         .where(

@@ -7,7 +7,7 @@ import pytest
 
 from hpsearch.brain.retention import BEST, WAITING
 from hpsearch.study_file.models import StudySpec
-from hpsearch.views.forecast import (
+from hpsearch.views.plan import (
     Capacity,
     CheckpointSize,
     _at_rungs,

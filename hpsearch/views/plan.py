@@ -95,9 +95,7 @@ def _search(spec: StudySpec) -> dict[str, str]:
 
 def _rungs(spec: StudySpec) -> str | None:
     """``at 1 and 3 of 9 epochs; one trial in 3 goes on from each at first``; None without rungs.
-
-    More go on where a rung is found to foretell little, or is known to by earlier studies.
-    """
+    More go on where a rung is found to foretell little."""
     pruner, per_trial = spec.search.pruner, spec.budget.per_trial
     levels = rung_levels(spec) if pruner.kind == PROMOTION else ()
     *before, last = [number(level) for level in levels if level < per_trial.total] or [""]
@@ -201,16 +199,15 @@ def _full_training(
 
 
 def pace_of(spec: StudySpec, measured: Mapping[str, float], key: str = "pace") -> float | None:
-    """Seconds that one worker trains for one unit of the budget, or by `key` the least or the most
-    of them; None if it is not known."""
+    """Seconds that one worker trains for a unit of the budget, or by `key` the least or most."""
     unit = spec.budget.per_trial.unit
     if unit is Unit.SECONDS:
         return 1.0
     if "ended_after_s" in measured:  # the program has ended by itself, with all that it does then
         trained_s = measured["ended_after_s"] - measured.get("start_up_seconds", 0.0)
         own = measured["own_pace"]
-        share = measured[key] / own if own else 1.0
-        return share * max(0.0, trained_s) / spec.budget.per_trial.total
+        relative = measured[key] / own if own else 1.0
+        return relative * max(0.0, trained_s) / spec.budget.per_trial.total
     if key in measured:
         return measured[key]
     if "reported_at" in measured:
@@ -252,7 +249,6 @@ def _workers(resources: Resources, capacity: Capacity | None) -> str:
 
 
 def _sharing(resources: Resources, capacity: Capacity | None) -> str:
-    """The number of workers on a GPU, and the reason."""
     rule = "one on each GPU at first, then as many as train more together"
     most, why = MOST_ON_A_GPU, ""
     if isinstance(resources.workers, int) and resources.workers <= most:
@@ -267,7 +263,6 @@ def _sharing(resources: Resources, capacity: Capacity | None) -> str:
 
 
 def _parameter(parameter: Parameter) -> tuple[str, str, str]:
-    """Its values, its scale, and its condition."""
     condition = NOTHING
     if isinstance(parameter.when, Expression):
         condition = parameter.when.text
@@ -290,13 +285,8 @@ def sentence(
     workers: int,
     capacity: Capacity | None = None,
 ) -> str:
-    """The time and disk that the study will take, and the basis of the estimate.
-
-    Args:
-        measured: The measurements of a step and of a first report, as `hpsearch check` has them.
-        workers: The number of trials that run side by side.
-        capacity: That of this machine; None for a cluster.
-    """
+    """The time and disk that the study will take with these workers, and the basis of the estimate:
+    the measurements of a step and a first report. Of a cluster the capacity is None."""
     on = f"on {count(workers, 'worker')}"
     checkpoint = checkpoint_of(measured)
     if checkpoint is not None:
@@ -386,14 +376,12 @@ class CheckpointSize:
 
 
 def checkpoint_of(rehearsal: Mapping[str, float]) -> CheckpointSize | None:
-    """The size of a checkpoint; None if the rehearsal did not measure it."""
     if "checkpoint_bytes" not in rehearsal:
         return None
     return CheckpointSize(rehearsal["checkpoint_bytes"], rehearsal["weights_bytes"])
 
 
 def running_bytes(spec: StudySpec, one: CheckpointSize, workers: int) -> float:
-    """The most that the checkpoints of running trials take."""
     kept = int(spec.settings.get("keep_checkpoints", KEPT_WHOLE)) + ON_THE_WAY
     return workers * (kept * one.whole_bytes + one.weights_bytes)
 
@@ -422,10 +410,8 @@ def _disk(spec: StudySpec, one: CheckpointSize, workers: int) -> str:
 def checkpoint_warnings(
     spec: StudySpec, one: CheckpointSize, workers: int, folder: str
 ) -> Iterator[str]:
-    """Warnings about checkpoints before the study starts, each a full sentence with its remedy.
-
-    The folder for checkpoints may be a URL, behind which the free space is not known.
-    """
+    """Warnings about checkpoints before the study starts, with remedies. The folder may be a URL,
+    behind which the free space is not known."""
     running, peak = running_bytes(spec, one, workers), peak_bytes(spec, one, workers)
     limit = spec.checkpoints.max_gb
     if limit is not None and running > limit * GB:
