@@ -45,7 +45,7 @@ class Sharing:
         self._counts: Counter[int] = Counter()  # speeds by the number of slots
         self._search = self._numbers()
         self._tried: int | None = None
-        if known is None or not known["is_settled"]:
+        if known is None or not known["is_final"]:
             self._tried = next(self._search, None)
 
     @property
@@ -61,7 +61,7 @@ class Sharing:
     @property
     def known(self) -> GpuSharing:
         """The facts to be kept with the study."""
-        return GpuSharing(trials=self.best, most=self._most, is_settled=self._tried is None)
+        return GpuSharing(trials=self.best, most=self._most, is_final=self._tried is None)
 
     def learn(self, slots: int, trial: int, speed: float) -> None:
         """Learn from the speed of a trial, by a report, on a GPU with so many busy slots."""

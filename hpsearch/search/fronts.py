@@ -47,7 +47,7 @@ class FrontRung(Rung):
     def rank(self, number: int) -> int:
         """The trial's place by front and by crowding distance, from 0 for the best."""
         if not self._ranks:
-            self._ranks = {each: place for place, each in enumerate(self._in_order())}
+            self._ranks = {each: place for place, each in enumerate(self._by_fronts())}
         return self._ranks[number]
 
     @property
@@ -68,7 +68,7 @@ class FrontRung(Rung):
     def _front_of(self, number: int) -> str:
         return f"front {self.scores[number] + 1:g} of {len(self._fronts)}"
 
-    def _in_order(self) -> list[int]:
+    def _by_fronts(self) -> list[int]:
         order: list[int] = []
         for front in self._fronts:
             losses = {number: self._points[number].losses for number in front}
