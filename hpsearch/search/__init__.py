@@ -12,7 +12,6 @@
 `rungs`           asynchronous successive halving: the trials at each level, and their quota
 `ends`            the chances of paused trials, by how well their rung has told of ends
 `ranking`         the order of configurations, and how sure it is
-`collapsed`       the end of trials that have learnt nothing while others have
 `fronts`          rungs of several objectives
 `time_left`       the time until a study ends
 """

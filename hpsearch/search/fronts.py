@@ -57,6 +57,11 @@ class FrontRung(Rung):
         same = max(counts.values(), default=0)
         return same >= max(LEAST_SAME, SAME * len(self._points))
 
+    @property
+    def fraction_ahead(self) -> float:
+        """All trials: one that is better in some objectives is not ahead of a tie."""
+        return 1.0
+
     def why_first(self, number: int) -> str:
         """The reason why a trial goes on before others, in words."""
         return f"it is in {self._front_of(number)}, and the first there that waits"

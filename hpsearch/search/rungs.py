@@ -9,7 +9,7 @@ does.
 The fraction is 1/eta as long as the values at a rung correlate with those at the next one, by rank.
 Where the correlation is poor more trials go on, and without any all of them. A rung at which half
 of the trials show the very same value, the majority guess of a model that has learnt nothing yet,
-decides nothing.
+decides nothing as long as none is better; then as many go on as are.
 
 With several objectives trials are in order by all of them (`fronts`).
 
@@ -160,11 +160,22 @@ class Rung:
         finite = self._index((math.inf, 0))
         if finite < LEAST_SAME:
             return False
-        # A value that half of the trials show is one of the two in the middle.
-        lower, upper = (finite - 1) // 2, finite // 2
-        values = self._sorted
-        same = max(self._count(values[lower][0]), self._count(values[upper][0]))
-        return same >= max(LEAST_SAME, SAME * finite)
+        return self._count(self._commonest) >= max(LEAST_SAME, SAME * finite)
+
+    @property
+    def fraction_ahead(self) -> float:
+        """Of a rung that is tied: the fraction of trials that are better than the value which so
+        many show; 1 as long as none is."""
+        ahead = self._index((self._commonest, 0))
+        return ahead / len(self) if ahead else 1.0
+
+    @property
+    def _commonest(self) -> float:
+        """The score that half of the trials show, if they show one: one of the two in the
+        middle."""
+        finite = self._index((math.inf, 0))
+        middle = {self._sorted[(finite - 1) // 2][0], self._sorted[finite // 2][0]}
+        return max(middle, key=self._count)
 
     def _count(self, score: float) -> int:
         return self._index((score, math.inf)) - self._index((score, 0))
@@ -328,8 +339,9 @@ class Rungs:
 
     def fraction(self, index: int) -> float:
         """The fraction of trials at a rung that may go on: 1/eta, more where it predicts little."""
-        if self.rungs[index].is_tied:
-            return 1.0
+        rung = self.rungs[index]
+        if rung.is_tied:
+            return max(1 / self.eta, rung.fraction_ahead)
         trust = (self.correlation(index) - POOR) / (GOOD - POOR)
         bounded = min(1.0, max(0.0, trust))
         least = 1 / self.eta
@@ -368,7 +380,7 @@ class Rungs:
     def _summary(self, index: int) -> str:
         rung = self.rungs[index]
         level = f"{rung.level:g}"
-        if rung.is_tied:
+        if rung.is_tied and rung.fraction_ahead == 1.0:
             return f"nothing has been learnt at {level}, which decides nothing"
         trust = self.correlation(index)
         quota = f"{self._quota(index)} of {rung.judged}"

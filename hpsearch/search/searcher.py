@@ -20,7 +20,6 @@ from hpsearch.domain.history import History
 from hpsearch.domain.lifecycle import State
 from hpsearch.domain.phase import Phase
 from hpsearch.domain.records import ReportRecord, Trial
-from hpsearch.search.collapsed import collapse
 from hpsearch.search.of_plugins import OfPlugin
 from hpsearch.search.promotion import LEADERS, Promotion
 from hpsearch.search.proposals import Proposals, forecast_of
@@ -180,13 +179,7 @@ class Searcher:
             judgement = promotion.after_report(trial, judgement, phase)
         if index is not None:
             trial.rung = index if trial.rung is None else max(trial.rung, index)
-        if self._several:
-            return judgement
-        collapsed = collapse(self._spec, self._history, rungs, trial, report.resource)
-        if collapsed is None:
-            return judgement
-        rungs.take_back(trial)
-        return collapsed
+        return judgement
 
     def _judge_at_rung(
         self, rungs: Rungs, trial: Trial, index: int | None, score: Any
