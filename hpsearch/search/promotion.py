@@ -4,12 +4,14 @@
 
     fraction = 1 - (1 - 1/eta) * clamp((r - POOR) / (GOOD - POOR), 0, 1)
 
-`r` is the rank correlation of the values there with those at the next rung (`Rungs.fraction`). As
+`r` is the rank correlation of the values there with those at the next rung (`Rungs.fraction`). Where
+half of the trials still show one value, `fraction = (1 + share of better ones) / 2`, or 1. As
 long as fewer have gone on, the next one is that of which most is expected at the full budget.
 
 **Chance.** A trial that is not in the quota may go on while its probability to turn out best is at
-least `MAY_WIN`: to beat the leader by the forecast, or all that have ended by how well its rung has
-told of ends (`ends`), whichever is greater.
+least `MAY_WIN`, or at least `HOPELESS` where it would be stopped for good: to beat the leader by the
+forecast, or all that have ended by how well its rung has told of ends (`ends`), whichever is
+greater.
 
 **Pause.** A trial that pauses at a rung and goes on later needs another start: its worker begins an
 attempt, the program starts, imports and reads its data. It trains again what its checkpoint does
@@ -45,7 +47,9 @@ from hpsearch.study_file.levels import rung_levels
 from hpsearch.study_file.methods import ETA
 from hpsearch.study_file.models import StudySpec
 
-MAY_WIN = 0.07  # the least probability of turning out best with which a paused trial may still win
+MAY_WIN, HOPELESS = 0.15, 0.07
+"""The least probability of turning out best with which a paused trial goes on, and that with which
+one is not stopped for good."""
 MOST_COMPARED = 64  # the most paused trials that are compared; `RoughOrder` chooses them
 LEADERS = 16  # the leading trials of which the leader is chosen
 WORTH = 0.25
@@ -191,7 +195,7 @@ class Promotion:
         """True if a trial that is not among the best at its rung is not hopeless, either."""
         chances = self.chances([trial])
         if chances:
-            return chances[trial.number] >= MAY_WIN
+            return chances[trial.number] >= HOPELESS
         return rung.judged < self.rungs.eta
 
     def _ahead(self, waiting: list[Trial]) -> Promoted | None:

@@ -9,7 +9,7 @@ does.
 The fraction is 1/eta as long as the values at a rung correlate with those at the next one, by rank.
 Where the correlation is poor more trials go on, and without any all of them. A rung at which half
 of the trials show the very same value, the majority guess of a model that has learnt nothing yet,
-decides nothing as long as none is better; then as many go on as are.
+decides nothing as long as none is better; then as many go on as are, and half as many as are not.
 
 With several objectives trials are in order by all of them (`fronts`).
 
@@ -341,7 +341,7 @@ class Rungs:
         """The fraction of trials at a rung that may go on: 1/eta, more where it predicts little."""
         rung = self.rungs[index]
         if rung.is_tied:
-            return max(1 / self.eta, rung.fraction_ahead)
+            return (1.0 + rung.fraction_ahead) / 2
         trust = (self.correlation(index) - POOR) / (GOOD - POOR)
         bounded = min(1.0, max(0.0, trust))
         least = 1 / self.eta

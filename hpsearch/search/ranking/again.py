@@ -5,7 +5,8 @@ in ten. Trainings that differ only by their seeds vary by a standard deviation f
 seeds make about `SHARE` of the spread among the best third of a study's trials, which counts like
 `FREEDOM` degrees of freedom; and repeats, those of earlier studies in shares of the spread there.
 Both together give a Student-t interval (Gelman et al., *Bayesian Data Analysis*, 3rd ed., sections
-2.6 and 3.2).
+2.6 and 3.2). Until the study has repeats of its own, the interval of a trial is the narrower the
+more surely the forecast, which knows its neighbours and its curve, expects the end that it had.
 
 A trial that was repeated counts by the mean of its repeats. One that was trained once and is ahead
 of the best third falls back towards their mean by the share of their variance that seeds explain
@@ -19,8 +20,10 @@ from dataclasses import dataclass
 
 from hpsearch.search.ranking.repeats import BEHIND, Repeats, t_quantile
 
-SHARE = 0.65  # the share of the spread among the best third of trials that seeds make
+SHARE = 0.5  # the share of the spread among the best third of trials that seeds make
 FREEDOM = 3  # the degrees of freedom that this share counts for
+USUAL = 0.5  # the deviation that the forecast usually expects of an end, as a share of the spread
+NARROWEST, WIDEST = 0.4, 1.4  # the factors of an interval that follow from it
 FEWEST, LEAST = 4, 3
 """The fewest trials whose spread tells of seeds, and the fewest that count as the best third."""
 NEAREST, FARTHEST = 1e-150, 1e150
@@ -115,6 +118,7 @@ class Seeds:
         self.worst = () if spread is None else (spread.worst,)
         """The worst score of the study's trials, if that is known."""
         squares, freedom = repeats.squares, repeats.freedom
+        self._are_measured = freedom > 0
         if spread is not None:
             shares = FREEDOM * SHARE**2 + earlier.squares
             squares += shares * spread.deviation**2
@@ -130,6 +134,15 @@ class Seeds:
     def reach(self, variance: float) -> float:
         """How far a 90% interval reaches to either side, where a training has variance 1."""
         return self._reach * math.sqrt(self._variance * variance)
+
+    def sharpness(self, deviation: float | None) -> float:
+        """The factor of the reach of a complete trial without repeats, by the deviation that the
+        forecast expects of its end; 1 where that or the spread is unknown, and where repeats
+        measure how far trainings vary."""
+        if deviation is None or self._spread is None or self._are_measured:
+            return 1.0
+        factor = math.sqrt(deviation / self._spread.deviation / USUAL)
+        return min(WIDEST, max(NARROWEST, factor))
 
     def without_luck(self, score: float) -> float:
         """The mean score of a configuration that was trained once, by the score of that."""

@@ -147,6 +147,8 @@ class Ranking:
         by_seeds = self._seeds.reach(variance)
         is_sure = fresh or self._seeds.known
         is_complete = trial.state is State.COMPLETE
+        if is_complete and not runs:
+            by_seeds *= self._seeds.sharpness(trial.expected_deviation)
         if runs or (is_complete and is_sure):
             return by_seeds, by_seeds
         middle = standing(trial)

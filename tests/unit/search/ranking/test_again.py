@@ -98,3 +98,14 @@ def test_every_interval_holds_its_mean_and_has_a_width(values, direction):
         if found.low is not None and found.high is not None:
             assert found.low <= found.mean <= found.high
             assert found.low < found.high or abs(found.mean) > 1e6 * (found.high - found.low)
+
+
+def test_an_interval_is_narrower_where_the_forecast_is_surer_until_repeats_measure_it():
+    once = Seeds(NO_REPEATS, Spread(1.0, 0.1))
+    surely, usually, hardly = (once.sharpness(each) for each in (0.01, 0.05, 0.2))
+    assert surely < usually < hardly
+    assert usually == pytest.approx(1.0)
+    assert once.sharpness(None) == 1.0
+    assert once.sharpness(1e300) < 2, "no forecast widens it without end"
+    repeated = Seeds(Repeats({1: [0.9, 1.1]}, "minimize"), Spread(1.0, 0.1))
+    assert repeated.sharpness(0.01) == 1.0
