@@ -4,13 +4,14 @@
 
     fraction = 1 - (1 - 1/eta) * clamp((r - POOR) / (GOOD - POOR), 0, 1)
 
-`r` is the rank correlation of the values there with those at the next rung (`Rungs.fraction`). Where
-half of the trials still show one value, `fraction = (1 + share of better ones) / 2`, or 1. As
-long as fewer have gone on, the next one is that of which most is expected at the full budget.
+`r` is the rank correlation of the values there with those at the next rung (`Rungs.fraction`).
+Where half of the trials still show one value, it is half of 1 and the part of better ones, or 1
+where none is better. As long as fewer have gone on, the next one is that of which most is expected
+at the full budget.
 
 **Chance.** A trial that is not in the quota may go on while its probability to turn out best is at
-least `MAY_WIN`, or at least `HOPELESS` where it would be stopped for good: to beat the leader by the
-forecast, or all that have ended by how well its rung has told of ends (`ends`), whichever is
+least `MAY_WIN`, or at least `HOPELESS` where it would be stopped for good: to beat the leader by
+the forecast, or all that have ended by how well its rung has told of ends (`ends`), whichever is
 greater.
 
 **Pause.** A trial that pauses at a rung and goes on later needs another start: its worker begins an
