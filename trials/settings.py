@@ -193,7 +193,6 @@ class Settings:
 
     @classmethod
     def table(cls) -> dict[str, Setting]:
-        """All settings of a study file, by name."""
         hints = get_type_hints(cls)
         specs = [spec for spec in dataclasses.fields(cls) if spec.name not in cls.LEFT_OUT]
         return {spec.name: _row(spec, hints[spec.name]) for spec in specs}

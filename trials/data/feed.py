@@ -79,7 +79,6 @@ class Feed:
             step += 1
 
     def batch(self, part: Ints) -> Batch:
-        """A micro-batch on the device."""
         if self._samples is None or not self._is_next(part):
             return self._workload.batch(part)
         _, gathered = self._line.popleft()
@@ -104,7 +103,6 @@ class Feed:
         self._line.clear()
 
     def close(self) -> None:
-        """End the threads."""
         if self._samples is not None:
             self._drop()
             self._pool.shutdown()

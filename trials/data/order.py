@@ -18,16 +18,13 @@ class BatchOrder:
         self._epochs: dict[int, list[Ints]] = {}
 
     def rows(self, step: int) -> Ints:
-        """The batch after so many steps."""
         epoch, index = divmod(step, self._steps_per_epoch)
         return self._epoch(epoch)[index]
 
     def epochs(self, steps: int) -> float:
-        """The epochs that so many steps train."""
         return steps / self._steps_per_epoch
 
     def longest(self) -> Ints:
-        """A batch that costs as much as any."""
         return longest_batch(self._lengths, self._batch_size)
 
     def _epoch(self, epoch: int) -> list[Ints]:

@@ -127,7 +127,6 @@ class Samples:
         self._finish = finish
 
     def batch(self, rows: Ints) -> Batch:
-        """The samples `rows`, on the device."""
         return self.deliver(self.gather(rows))
 
     def gather(self, rows: Ints) -> Batch:
@@ -147,7 +146,6 @@ class Samples:
         return Batch(found, labels, tokens, cells, recurs)
 
     def deliver(self, batch: Batch) -> Batch:
-        """A gathered batch, on the device and finished."""
         sent = self.residence.sent
         inputs = {name: sent(tensor) for name, tensor in batch.inputs.items()}
         arrived = dataclasses.replace(batch, inputs=inputs, labels=sent(batch.labels))

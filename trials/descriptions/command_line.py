@@ -38,7 +38,6 @@ class CommandLine:
 
     @property
     def names(self) -> frozenset[str]:
-        """The names of its placeholders."""
         return frozenset(name for word in self._words for name in _names_in(word))
 
     @property

@@ -53,8 +53,6 @@ class SequenceToSequenceSettings(Settings):
 
 @dataclass(frozen=True)
 class TextRegressionSettings(Settings):
-    """The loop's settings, without label smoothing."""
-
     LEFT_OUT: ClassVar[frozenset[str]] = frozenset({"label_smoothing"})
 
 

@@ -52,8 +52,6 @@ Share = Callable[[Batch, torch.Tensor], torch.Tensor]
 
 @dataclass(frozen=True)
 class _Captured:
-    """A graph with the batch that it reads, and the other memory that must stay for it."""
-
     graph: Graph
     batch: Batch
     reads: object
@@ -105,8 +103,6 @@ def _gradients(parameters: list[nn.Parameter]) -> list[torch.Tensor]:
 
 
 class CapturedRun:
-    """The graphs of one run."""
-
     def __init__(self, workload: Workload, settings: Settings, precision: Precision) -> None:
         self._workload = workload
         self._precision = precision
@@ -169,7 +165,6 @@ class CapturedRun:
         return loss
 
     def replay(self, name: str, batch: Batch, work: Work) -> Tensors:
-        """A `Replay` of work that changes no gradients."""
         return self._replayed(name, batch, work, None) if self.replays(batch) else work(batch)
 
     def _replayed(self, name: str, batch: Batch, work: Work, plainly: Work | None) -> Tensors:
@@ -220,7 +215,6 @@ class CapturedRun:
         return True
 
     def disable(self) -> None:
-        """Compute plainly from now on."""
         self.captures = False
         if self._places is not None:
             self._places.graphs.clear()

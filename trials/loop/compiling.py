@@ -26,7 +26,6 @@ CAPTURING = {"cuda"}
 
 
 def is_captured(settings: Settings, device: torch.device) -> bool:
-    """True if a run's steps are captured and replayed."""
     if settings.compile != AUTO or settings.gradient_checkpointing:
         return False
     return device.type in CAPTURING and processes.current().size == 1
@@ -48,7 +47,6 @@ class CompilableLoss:
             log.warning(what, setting)
 
     def sum(self, batch: Any) -> torch.Tensor:
-        """The sum of the losses of all targets of a micro-batch: a scalar with gradients."""
         if not self.compiled:
             return self._plain(batch)
         if self._compiled is None:
@@ -71,7 +69,6 @@ class CompilableLoss:
         return work()
 
     def disable(self) -> None:
-        """Stop compiling."""
         self.compiled = False
         self.close()
 

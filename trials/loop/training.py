@@ -54,8 +54,6 @@ class _Gradients:
 
 
 class TrainingRun:
-    """One attempt to train one configuration."""
-
     def __init__(
         self,
         workload: Workload,
@@ -216,7 +214,6 @@ class TrainingRun:
         return Report(level, metrics, here.step, here.seconds, whole, best_whole, saved_at)
 
     def _measure(self) -> Mapping[str, float]:
-        """The metrics at this step, measured once even if it reaches two levels."""
         if self.position.metrics is not None:
             return self.position.metrics
         self._wait_for_device()
@@ -243,7 +240,6 @@ class TrainingRun:
         self.position = replace(self.position, seconds=seconds)
 
     def _evaluate(self) -> dict[str, float]:
-        """The metrics of the evaluation, and of the steps since the last report, of rank 0."""
         with self._updates.averaged():
             evaluated = self._workload.evaluate(self._precision)
         step_metrics = self._telemetry.read(self.position.seconds)

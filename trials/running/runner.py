@@ -45,8 +45,6 @@ def nobody_to_ask(question: Question) -> Mapping[str, Any]:
 
 
 class Runner:
-    """One attempt of a trial."""
-
     def __init__(
         self,
         task: Task,
@@ -64,7 +62,6 @@ class Runner:
 
     @property
     def finished(self) -> str | None:
-        """The reason why the run ended by itself; None while it could continue."""
         return self._run.finished
 
     def advance(

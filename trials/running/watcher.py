@@ -115,7 +115,6 @@ def _is_raylet(process: int) -> bool:
 
 
 def descendants(ancestor: int) -> dict[int, str]:
-    """The states of the running processes below one, by their numbers."""
     processes = _processes()
     children: dict[int, list[int]] = {}
     for process, (_, parent, _) in processes.items():
@@ -157,7 +156,6 @@ def _facts(process: int) -> tuple[str, int, int] | None:
 
 
 def send(process: int, number: int) -> None:
-    """Send a signal to a process, which may have ended."""
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.kill(process, number)
 
@@ -172,8 +170,6 @@ def _prctl(option: int, value: int) -> None:
 
 
 class ProgramWatcher:
-    """The watcher of one program, which it starts."""
-
     def __init__(self, status: int, words: list[str]) -> None:
         self._status = status
         os.set_inheritable(status, False)

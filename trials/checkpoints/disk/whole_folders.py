@@ -52,7 +52,6 @@ def removed_on_error(draft: Path) -> Iterator[None]:
 
 
 def is_disk_full(error: BaseException) -> bool:
-    """True if an error says that a disk, or a user's share of it, is full."""
     if isinstance(error, OSError) and error.errno in _DISK_FULL:
         return True
     return os.strerror(errno.ENOSPC).lower() in text_of(error, MOST_OF_A_TRACEBACK).lower()
@@ -110,7 +109,6 @@ def digests(folder: Path, *, durable: bool = False) -> dict[str, str]:
 
 
 def digest_of_file(path: Path) -> str:
-    """The SHA-256 of a file's content."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 

@@ -124,7 +124,6 @@ def train(
 
 
 def _job(task: Task, plan: Plan) -> _Job:
-    """The task with all of its data, so that mistakes in the data are found before training."""
     if not isinstance(task, Finishable):
         what = "has no final training; train it with python -m trials"
         raise TaskError.at("task.kind", what)

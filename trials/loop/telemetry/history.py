@@ -107,7 +107,6 @@ class Trace:
             del self._reports[1:-1:2]
 
     def history(self, trained_s: float, counted: str = "step") -> RunHistory:
-        """The history so far, as a `RunHistory`."""
         return RunHistory(
             losses=tuple(self._losses.points),
             every=self._losses.every,

@@ -57,8 +57,6 @@ Mask = npt.NDArray[np.bool_]
 
 
 class DataSet(abc.ABC, Generic[SpecT, Examples]):
-    """The data of a task. A kind reads a file, and encodes examples."""
-
     TYPES: ClassVar[tuple[type, ...]]
     """The dataclasses that prepared data is made of."""
     UNIT: ClassVar[str] = "row"
@@ -101,7 +99,6 @@ class DataSet(abc.ABC, Generic[SpecT, Examples]):
         return examples  # type: ignore[return-value]
 
     def notes(self, examples: Examples) -> Iterable[str]:
-        """Sentences on how a file was read."""
         return ()
 
     def remarks(self, train: Examples) -> Iterable[tuple[str, str]]:
@@ -110,7 +107,6 @@ class DataSet(abc.ABC, Generic[SpecT, Examples]):
         return ()
 
     def taken(self, examples: Any, mask: Mask) -> Any:
-        """The examples where the mask is true."""
         return list(itertools.compress(examples, mask))
 
     def problems(self, remark: Callable[[str], None] | None = None) -> list[Problem]:

@@ -40,7 +40,6 @@ class ReportHistory:
             self._always = frozenset(state["always"])
 
     def note(self, metrics: Mapping[str, float], elapsed: float, saved: Path | str | None) -> None:
-        """Add a report after some seconds of training in all attempts, with its checkpoint."""
         self._count += 1
         self._always &= frozenset(metrics)
         train_loss = metrics.get(TRAIN_LOSS, 0.0)
@@ -53,7 +52,6 @@ class ReportHistory:
             self.mark_best(metrics, saved)
 
     def mark_best(self, metrics: Mapping[str, float], saved: Path | str) -> None:
-        """Make a checkpoint the best one, if its report is the best so far."""
         goal = self._goal
         value = None if goal is None else metrics.get(goal.metric)
         if goal is None or value is None or not math.isfinite(value):

@@ -86,7 +86,6 @@ def template(
 
 @functools.lru_cache(maxsize=2)
 def built(auto: Any, config: str) -> Template:
-    """The template of a model from scratch, by its configuration as JSON."""
     parsed = json.loads(config)
     configured = transformers.AutoConfig.for_model(parsed.pop("model_type"), **parsed)
     model = auto.from_config(configured)
@@ -142,7 +141,6 @@ def _modules_of(new: list[str], model: nn.Module) -> frozenset[str]:
 
 
 def small_bert(shape: Scratch, kind: ModelKind, vocabulary: int) -> transformers.BertConfig:
-    """The configuration of a BERT from scratch."""
     return transformers.BertConfig(
         vocab_size=vocabulary,
         hidden_size=shape.width,

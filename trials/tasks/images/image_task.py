@@ -36,7 +36,6 @@ class ImageSpec(DataSpec):
 
     @property
     def side(self) -> int:
-        """The side of the squares that the images of a folder are scaled to, in pixels."""
         return SIZE if self.size is None else self.size
 
     @property
@@ -90,8 +89,6 @@ class ImageData:
 
 
 class ImageDataSet(DataSet[ImageSpec, Images]):
-    """Images from a folder or a .npz file."""
-
     TYPES = (ImageData,)
     UNIT = "image"
 

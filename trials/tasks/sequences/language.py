@@ -33,8 +33,6 @@ if TYPE_CHECKING:
 
 
 class LanguageDataSet(DataSet[TextSpec, list[str]]):
-    """Documents, joined into blocks or each by itself."""
-
     TYPES = SEQUENCE_TYPES
     UNIT = "document"
 

@@ -28,15 +28,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Pair:
-    """A text to read, and a text to write."""
-
     source: str
     target: str
 
 
 class PairDataSet(DataSet[TextSpec, list[Pair]]):
-    """Pairs of a text to read and a text to write."""
-
     TYPES = SEQUENCE_TYPES
 
     def examples(self, path: Path, where: str) -> tuple[list[Pair], list[Problem]]:

@@ -39,8 +39,6 @@ _OPTIONS: dict[str, Any] = {"add_prefix_space": True}
 
 @dataclass(frozen=True)
 class Sentence:
-    """Words, each with its tag."""
-
     words: tuple[str, ...]
     tags: tuple[str, ...]
 

@@ -196,8 +196,6 @@ class SequenceWorkload(BuiltInWorkload):
 
 
 class LanguageWorkload(SequenceWorkload):
-    """A language model with its blocks or documents."""
-
     AUTO = transformers.AutoModelForCausalLM
     CAUSAL = True
 

@@ -45,8 +45,6 @@ class TabularData:
 
 @dataclass(frozen=True)
 class TableFile:
-    """A table with its path and the key of the study file that names it."""
-
     table: pd.DataFrame
     path: Path
     where: str

@@ -92,15 +92,11 @@ Text = tuple[str | None, ...]
 
 @dataclass(frozen=True)
 class Examples:
-    """Texts and their targets, row by row."""
-
     texts: list[Text]
     values: Values
 
 
 class TextDataSet(DataSet[TextSpec, Examples]):
-    """Texts, or pairs of texts, with their targets."""
-
     TYPES = (TextData, Sequences)
 
     def __init__(self, spec: TextSpec) -> None:
@@ -185,7 +181,6 @@ class TextDataSet(DataSet[TextSpec, Examples]):
 
 
 def target_of(spec: TextSpec) -> TextTarget:
-    """The target of a task on texts."""
     if spec.kind == TEXT_REGRESSION.kind:
         return OneNumber(spec)
     return OneClass(spec) if LABEL in spec.fields else SeveralLabels(spec)
@@ -236,8 +231,6 @@ def tokenise(
 
 
 class TextClassification(TextTask):
-    """The task whose texts have a class each, or any of several labels."""
-
     DESCRIPTION = TEXT_CLASSIFICATION
     SETTINGS = Settings
     DATA = TextDataSet
@@ -246,7 +239,5 @@ class TextClassification(TextTask):
 
 
 class TextRegression(TextClassification):
-    """The task whose texts have a number each."""
-
     DESCRIPTION = TEXT_REGRESSION
     SETTINGS = TextRegressionSettings

@@ -55,13 +55,11 @@ class TrainedTask(Generic[SpecT]):
         return None
 
     def workload(self, data: Any, settings: Any, setup: Setup) -> Workload:
-        """The model to train, with its data on the device."""
         build = pkgutil.resolve_name(self.WORKLOAD)
         built: Workload = build(self.model_for(settings), data, settings, setup)
         return built
 
     def spec_for(self, settings: Settings) -> SpecT:
-        """The part, with the choices of settings or of a model."""
         return self.spec
 
     def problems(self, remark: Callable[[str], None] | None = None) -> list[Problem]:
@@ -69,7 +67,6 @@ class TrainedTask(Generic[SpecT]):
         return self.DATA(self.spec).problems(remark)
 
     def prepare(self, params: Mapping[str, Any]) -> Any:
-        """Read, split and encode the data, or find it in the cache."""
         settings = self.SETTINGS.parse(params)
         data = self.DATA(self.spec_for(settings))
         build = functools.partial(data.prepare, settings)
