@@ -13,7 +13,7 @@ from torch import nn
 from trials.devices.graphs import Graph, NotCapturableError, Tensors, new_pool
 from trials.devices.precision import Precision
 from trials.foreign import line_of
-from trials.loop.compiling import is_captured
+from trials.loop.captured import is_captured
 from trials.loop.optim import optimizers
 from trials.loop.optim.averaging import Average
 from trials.settings import Settings

@@ -20,7 +20,7 @@ import numpy as np
 
 from trials.contract import Problem, TaskError
 from trials.data.batching import Sequences
-from trials.descriptions.text import BLOCKS, LANGUAGE_MODELING, PackingSettings
+from trials.descriptions.text import BLOCKS, LANGUAGE_MODELING
 from trials.settings import Settings
 from trials.tasks.datasets import tables
 from trials.tasks.datasets.data_set import DataSet
@@ -118,7 +118,7 @@ def _apart(documents: Sequence[list[int]], size: int) -> Split:
 
 class LanguageModeling(TextTask):
     DESCRIPTION = LANGUAGE_MODELING
-    SETTINGS = PackingSettings
+    SETTINGS = Settings
     DATA = LanguageDataSet
     FIELDS: ClassVar = {"text": "text", "samples": BLOCKS}
     WORKLOAD = "trials.tasks.sequences.workload:LanguageWorkload"

@@ -18,7 +18,7 @@ import numpy as np
 
 from trials.contract import Problem, TaskError
 from trials.data.batching import Sequences
-from trials.descriptions.text import TOKEN_CLASSIFICATION, PackingSettings
+from trials.descriptions.text import TOKEN_CLASSIFICATION
 from trials.settings import Settings
 from trials.tasks.datasets import labels, remarks, tables
 from trials.tasks.datasets.data_set import DataSet
@@ -195,7 +195,7 @@ def _laid_out(
 
 class TokenClassification(TextTask):
     DESCRIPTION = TOKEN_CLASSIFICATION
-    SETTINGS = PackingSettings
+    SETTINGS = Settings
     DATA = TokenDataSet
     FIELDS: ClassVar = {"tokens": "tokens", "tags": "tags"}
     WORKLOAD = "trials.tasks.sequences.workload:TokenWorkload"

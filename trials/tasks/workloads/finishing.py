@@ -63,7 +63,7 @@ class FinalParts:
     def complete(self, folder: Path, data: Any, setup: Setup) -> None:
         if not (folder / ADAPTER_CONFIG).is_file():
             return
-        workload = self._workload(data, setup, setup.params)
+        workload = self._workload(data, setup)
         workload.read(folder)
         assert isinstance(workload, Adaptable)
         workload.merge(folder)
@@ -71,8 +71,7 @@ class FinalParts:
     def evaluate(self, folder: Path, data: Any, setup: Setup) -> dict[str, float]:
         settings = self._task.SETTINGS.parse(setup.params)
         precision = Precision(settings.precision, torch.device(setup.device))
-        params = {name: value for name, value in setup.params.items() if name != "packing"}
-        workload = self._workload(data, setup, params)
+        workload = self._workload(data, setup)
         if isinstance(workload, Adaptable) and setup.params.get("lora"):
             # Fresh adapters change nothing, and the base stays in the type it was trained in.
             workload.take(folder)
@@ -80,10 +79,10 @@ class FinalParts:
             workload.read(folder)
         return workload.evaluate(precision)
 
-    def _workload(self, data: Any, setup: Setup, params: Mapping[str, Any]) -> Workload:
+    def _workload(self, data: Any, setup: Setup) -> Workload:
         release_memory()
         task = self._task
-        return task.workload(data, task.SETTINGS.parse(params), setup)
+        return task.workload(data, task.SETTINGS.parse(setup.params), setup)
 
 
 def _after(first: Any, second: Any) -> Any:

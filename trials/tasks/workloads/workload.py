@@ -23,7 +23,7 @@ from trials.data.workload import Batch, Replay, Work
 from trials.devices import processes
 from trials.devices.precision import Precision
 from trials.devices.processes import Group
-from trials.loop.compiling import is_captured
+from trials.loop.captured import is_captured
 from trials.loop.micro_batch import MicroBatch, evaluation_batch_of
 from trials.settings import Settings
 from trials.tasks.workloads.heads import Head

@@ -55,10 +55,9 @@ def test_waiting_is_what_passes_inside():
     assert trace.history(100.0).waited_s == 10.0
 
 
-@pytest.mark.parametrize("threads", [0, 1])
-def test_a_run_of_the_loop_records_every_step(lab, threads):
+def test_a_run_of_the_loop_records_every_step(lab):
     task = lab.task()
-    setup = lab.setup("run", {"epochs": 2}, batch_size=8, learning_rate=3e-3, data_workers=threads)
+    setup = lab.setup("run", {"epochs": 2}, batch_size=8, learning_rate=3e-3)
     run = task.start(setup, task.prepare(setup.params))
     reports = [item for item in run if item is not None]
     history = run._telemetry.trace.history(run.position.seconds)

@@ -174,7 +174,6 @@ HARD = {
     "learning_rate": 3e-3,
     "schedule": "cosine",
     "ema": 0.9,
-    "data_workers": 2,
 }
 
 
