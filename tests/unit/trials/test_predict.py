@@ -102,8 +102,7 @@ def test_a_table_of_another_format_names_the_same_classes(tmp_path):
     part = {"kind": "tabular", "validation": 0.25, "target": "kind", "test": "odd.parquet"}
     for train_file, test_file in [("odd.csv", "odd.parquet"), ("odd.parquet", "odd.csv")]:
         task = tasks.load({**part, "train": train_file, "test": test_file}, tmp_path)
-        data = task.prepare({})
-        tested = task.final().on_test(data, {})
+        tested = task.final().on_test({})
         assert set(np.unique(tested.validation.categorical)) == {1, 2}, (
             "0 stands for an unknown class"
         )

@@ -36,7 +36,7 @@ class Parts(Protocol):
     def joined(self, data: Any) -> Any:
         """Data that trains on the validation samples too."""
 
-    def on_test(self, data: Any, params: Mapping[str, Any]) -> Any | None:
+    def on_test(self, params: Mapping[str, Any]) -> Any | None:
         """Data with the test samples in place of the validation samples; None without any."""
 
     def complete(self, folder: Path, data: Any, setup: Setup) -> None:
@@ -132,7 +132,7 @@ def _job(task: Task, plan: Plan) -> _Job:
     if plan.joined:
         params["patience"] = None
     data = task.prepare(params)
-    test = parts.on_test(data, params)
+    test = parts.on_test(params)
     return _Job(task, parts, plan, params, data, test)
 
 

@@ -73,10 +73,6 @@ class DataSet(abc.ABC, Generic[SpecT, Examples]):
     def encode(self, train: Examples, validation: Examples, settings: Any) -> Any:
         """Flat arrays in a dataclass. Raises TaskError: with every problem of the model."""
 
-    @abc.abstractmethod
-    def with_test(self, data: Any, test: Examples, settings: Any) -> Any:
-        """Encoded data with test samples in place of the validation samples."""
-
     def unfit(self, train: Examples) -> Iterable[Problem]:
         """Reasons why a training file with valid values cannot be learnt from."""
         return ()
@@ -131,11 +127,17 @@ class DataSet(abc.ABC, Generic[SpecT, Examples]):
             raise TaskError(problems)
         return self.encode(*parts, settings)
 
-    def on_test(self, data: Any, settings: Any) -> Any:
-        """Encoded data with test samples, which have no problems, in place of the validation."""
+    def on_test(self, settings: Any) -> Any:
+        """Encoded data without problems, with test samples in place of the validation samples."""
+        parts, _ = self._parts(*self._train())
+        assert parts is not None
+        train, _ = parts
+        return self.encode(train, self.test_examples(), settings)
+
+    def test_examples(self) -> Examples:
         assert self.spec.test is not None
         test, _ = self.examples(self.spec.test, "task.test")
-        return self.with_test(data, test, settings)
+        return test
 
     def _remarks(
         self, train: Examples, validation: Examples, test: Examples | None

@@ -143,10 +143,6 @@ class ImageDataSet(DataSet[ImageSpec, Images]):
             deviations=tuple(deviation or 1.0 for deviation in deviations),
         )
 
-    def with_test(self, data: ImageData, test: Images, settings: Settings) -> ImageData:
-        found = labels.numbers_of(test.names, data.labels)
-        return replace(data, validation=test.pixels, validation_labels=found)
-
 
 def _archive(path: Path, where: str) -> Images:
     if path.suffix.lower() != ".npz":

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
@@ -52,12 +51,6 @@ class LanguageDataSet(DataSet[TextSpec, list[str]]):
         held_out, scored_bytes = _cut(tokenizer, validation, length, samples)
         facts = text_tokenizer.facts_of(tokenizer)
         return SequenceData(learnt, held_out, **facts, scored_bytes=scored_bytes)
-
-    def with_test(self, data: SequenceData, test: list[str], settings: Settings) -> SequenceData:
-        tokenizer = text_tokenizer.again(self.spec.model, data.tokenizer_files)
-        length, samples = settings.max_length, self.spec.fields["samples"]
-        validation, scored_bytes = _cut(tokenizer, test, length, samples)
-        return replace(data, validation=validation, scored_bytes=scored_bytes)
 
 
 def _paragraphs(path: Path, where: str) -> list[str]:

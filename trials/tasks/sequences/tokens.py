@@ -10,7 +10,7 @@ from __future__ import annotations
 import collections
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -87,13 +87,6 @@ class TokenDataSet(DataSet[TextSpec, list[Sentence]]):
         return SequenceData(
             learnt, held_out, **facts, labels=tuple(names), scored=scored, cut=all_cut
         )
-
-    def with_test(
-        self, data: SequenceData, test: list[Sentence], settings: Settings
-    ) -> SequenceData:
-        tokenizer = text_tokenizer.again(self.spec.model, data.tokenizer_files, **_OPTIONS)
-        validation, scored, _ = _tokenise(tokenizer, test, data.labels, settings.max_length)
-        return replace(data, validation=validation, scored=scored)
 
 
 def _tags(sentences: Sequence[Sentence]) -> list[str]:

@@ -33,7 +33,6 @@ from trials.tasks.text.targets import (
     OneClass,
     OneNumber,
     SeveralLabels,
-    TargetEncoding,
     TextTarget,
     Values,
 )
@@ -80,10 +79,6 @@ class TextData:
     cut: text_tokenizer.Cut = dataclasses.field(default_factory=dict)
     train_types: Sequences | None = None
     validation_types: Sequences | None = None
-
-    @property
-    def encoding(self) -> TargetEncoding:
-        return TargetEncoding(self.labels, self.mean, self.deviation)
 
 
 Text = tuple[str | None, ...]
@@ -167,16 +162,6 @@ class TextDataSet(DataSet[TextSpec, Examples]):
             cut={"max_length": (cut + more, len(train.texts) + len(validation.texts))},
             train_types=learnt_types,
             validation_types=held_out_types,
-        )
-
-    def with_test(self, data: TextData, test: Examples, settings: Settings) -> TextData:
-        tokenizer = text_tokenizer.again(self.spec.model, data.tokenizer_files)
-        tokens, types, _ = tokenise(tokenizer, test.texts, settings.max_length)
-        return dataclasses.replace(
-            data,
-            validation=tokens,
-            validation_types=types,
-            validation_labels=self.target.encoded(test.values, data.encoding),
         )
 
 

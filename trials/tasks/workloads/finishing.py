@@ -51,14 +51,14 @@ class FinalParts:
                 joined[name] = _after(getattr(data, name), getattr(data, other))
         return replace(data, **joined)
 
-    def on_test(self, data: Any, params: Mapping[str, Any]) -> Any | None:
+    def on_test(self, params: Mapping[str, Any]) -> Any | None:
         task = self._task
         if task.spec.test is None:
             return None
         if problems := task.problems():
             raise TaskError(problems)
         settings = task.SETTINGS.parse(params)
-        return task.DATA(task.spec_for(settings)).on_test(data, settings)
+        return task.DATA(task.spec_for(settings)).on_test(settings)
 
     def complete(self, folder: Path, data: Any, setup: Setup) -> None:
         if not (folder / ADAPTER_CONFIG).is_file():

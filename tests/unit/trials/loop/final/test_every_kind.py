@@ -194,14 +194,8 @@ def test_a_language_model_writes_and_its_perplexity_can_be_recomputed(folder):
     assert answer["generated_text"].startswith("one two three four")
     assert len(answer["generated_text"]) > len("one two three four")
     model = transformers.AutoModelForCausalLM.from_pretrained(version)
-    data = (
-        task_of("language_modeling", folder)
-        .final()
-        .on_test(
-            task_of("language_modeling", folder).prepare(SETTINGS["language_modeling"]),
-            SETTINGS["language_modeling"],
-        )
-    )
+    task = task_of("language_modeling", folder)
+    data = task.final().on_test(SETTINGS["language_modeling"])
     inputs, targets = data.validation.inputs, data.validation.targets
     losses = []
     for begin, end in zip(inputs.offsets, inputs.offsets[1:], strict=False):

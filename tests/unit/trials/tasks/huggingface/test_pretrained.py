@@ -207,7 +207,7 @@ def test_a_tokenizer_that_brings_code_reads_the_test_file_too(lab, own_tokenizer
     task = trusting(lab, test="test.csv")
     data = task.prepare({})
     assert ran(own_tokenizer) == {CONFIGURATION, TOKENIZER}
-    tested = task.final().on_test(data, {})
+    tested = task.final().on_test({})
     assert len(tested.validation_labels) == 30
     assert tested.validation.tokens.max() < data.vocabulary
 

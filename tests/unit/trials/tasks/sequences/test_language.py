@@ -13,6 +13,7 @@ import torch
 import transformers
 from tokenizers import processors
 
+from support.files.written_tokenizers import tokenizer_in
 from support.running.runs import Lab, reports_of
 from trials.descriptions.text import LANGUAGE_MODELING
 from trials.devices.precision import Precision
@@ -52,7 +53,7 @@ def test_every_token_but_the_first_is_a_target_once(lab):
     assert np.array_equal(inputs.tokens[1:], targets.tokens[:-1])
     assert set(inputs.lengths[:-1].tolist()) == {16}
     assert inputs.lengths.sum() == len(targets.tokens) == data.train.weights.sum()
-    tokenizer = text_tokenizer.again(None, data.tokenizer_files)
+    tokenizer = tokenizer_in(data.tokenizer_files)
     text = tokenizer.decode([inputs.tokens[0], *targets.tokens])
     assert text == "".join(f"{document}<|endoftext|>" for document in documents())
 

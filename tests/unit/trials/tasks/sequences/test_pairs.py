@@ -12,11 +12,11 @@ import torch
 import transformers
 
 from support.files import small_models
+from support.files.written_tokenizers import tokenizer_in
 from support.running.runs import Lab, reports_of
 from trials.contract import TaskError
 from trials.descriptions.text import SEQUENCE_TO_SEQUENCE
 from trials.devices.precision import Precision
-from trials.tasks.huggingface import tokenizer as text_tokenizer
 from trials.tasks.sequences.data import IGNORED
 
 SCRATCH = {"layers": 1, "width": 16, "heads": 2, "vocabulary": 280}
@@ -73,7 +73,7 @@ def test_sources_and_targets_are_cut_each_to_its_length_and_end(lab):
         data.train.targets.tokens[data.train.targets.offsets[1:] - 1],
     )
     assert set(np.concatenate(ends).tolist()) == {1}
-    tokenizer = text_tokenizer.again(None, data.tokenizer_files)
+    tokenizer = tokenizer_in(data.tokenizer_files)
     assert tokenizer.decode(data.train.targets.row(0)) == pairs().target[0] + "</s>"
 
 
@@ -228,7 +228,7 @@ def test_bits_per_byte_are_the_whole_loss_over_the_text_that_is_scored(lab, scor
     data = built.prepare({**PARAMS, **params})
     workload = built.start(lab.setup(**params), data)._workload
     found = workload.evaluate(Precision("fp32", torch.device("cpu")))
-    tokenizer = text_tokenizer.again(built.spec.model, data.tokenizer_files)
+    tokenizer = tokenizer_in(data.tokenizer_files)
     targets = data.scored.targets
     texts = [
         tokenizer.decode(targets.row(row), skip_special_tokens=True)

@@ -190,7 +190,7 @@ def test_the_test_sentences_are_scored_in_full_too(lab):
     write_conll(lab.folder / "test.conll", sentences(20, seed=1))
     built = lab.task(test="test.conll")
     params = {**PARAMS, "max_length": 5}
-    data = built.final().on_test(built.prepare(params), params)
+    data = built.final().on_test(params)
     assert data.scored.targets.lengths.tolist() == [
         len(words) for words, _ in sentences(20, seed=1)
     ]
