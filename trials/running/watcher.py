@@ -115,6 +115,7 @@ def _is_raylet(process: int) -> bool:
 
 
 def descendants(ancestor: int) -> dict[int, str]:
+    """The states of the running processes below one, by their numbers."""
     processes = _processes()
     children: dict[int, list[int]] = {}
     for process, (_, parent, _) in processes.items():
