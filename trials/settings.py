@@ -190,11 +190,8 @@ class Settings:
 
     @classmethod
     def parse(cls, params: Mapping[str, Any]) -> Self:
-        """Check `params` against the table and freeze them.
-
-        Raises:
-            TaskError: With every unknown name and every value that does not fit.
-        """
+        """Check `params` against the table and freeze them. Raises TaskError with every unknown
+        name and every value that does not fit."""
         table = cls.table()
         problems = problems_with(params, table)
         if problems:

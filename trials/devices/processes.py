@@ -152,11 +152,8 @@ class Group:
         return [int(number) for number in sums.tolist()]
 
     def require_equal(self, model: nn.Module) -> None:
-        """Make sure that all ranks have the same trained parameters, bit by bit.
-
-        Raises:
-            RuntimeError: They differ; names the first that does.
-        """
+        """Raise RuntimeError with the first parameter that differs if not all ranks have the same
+        trained parameters, bit by bit."""
         if self.size == 1:
             return
         trained = [each for each in model.named_parameters() if each[1].requires_grad]

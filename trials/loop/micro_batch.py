@@ -74,10 +74,7 @@ class MicroBatch:
 
     def fitting(self, rows: int, attempt: Callable[[int], T]) -> T:
         """Call `attempt` with the size, and with halves of it while there is too little memory.
-
-        Raises:
-            MemoryError, RuntimeError: Not even a single sample fits.
-        """
+        Raises MemoryError or RuntimeError if not even a single sample fits."""
         while True:
             tried = min(self.size, rows)
             try:

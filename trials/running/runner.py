@@ -35,11 +35,7 @@ stops."""
 
 
 def nobody_to_ask(question: Question) -> Mapping[str, Any]:
-    """An `Ask` outside of a study, where nothing draws values.
-
-    Raises:
-        TaskError: Always.
-    """
+    """An `Ask` outside of a study, where nothing draws values: raises TaskError."""
     what = f"asks for {question.name!r}, which has no value here; only a study draws values"
     raise TaskError.at("task.kind", what)
 

@@ -77,12 +77,9 @@ def manifest_of(content: bytes) -> dict[str, Any]:
 
 
 def put(draft: Path, target: Path, *, durable: bool = True) -> Path:
-    """Rename a draft to its final name, which is returned, and unlock it.
-
-    Raises:
-        FileExistsError: There is a folder of that name with files in it. The draft stays.
-        OSError: The draft cannot be flushed or renamed. It stays.
-    """
+    """Rename a draft to its final name, which is returned, and unlock it. Raises FileExistsError if
+    there is a folder of that name with files in it, OSError if the draft cannot be flushed or
+    renamed; the draft stays."""
     if durable:
         flush(draft)
     try:

@@ -250,16 +250,9 @@ class FunctionTrial:
         return self._call.newest, self._call.best
 
     def ask(self, name: str, distribution: str) -> Any:
-        """Ask the study for the value of a new parameter, and wait for it.
-
-        An attempt that repeats or continues the trial finds the value among its parameters.
-
-        Args:
-            distribution: In the JSON that Optuna writes distributions in.
-
-        Raises:
-            TrialStopped: The trial is over.
-        """
+        """Ask the study for the value of a new parameter, and wait for it. An attempt that repeats
+        or continues the trial finds the value among its parameters. `distribution`: in the JSON
+        that Optuna writes distributions in. Raises TrialStopped if the trial is over."""
         question = Question(plain(name), plain(distribution))
         return self._call.broadcast("value", lambda: self._wait_for(question))
 
