@@ -9,7 +9,6 @@
 - `micro_batch`: the samples that go through the model at once.
 - `optim`: from gradients to weights.
 - `telemetry`: measurements of a run by itself.
-- `final`: the final training of one configuration.
 - `captured`: forward and backward passes as CUDA graphs, which the next trial replays too.
 
 One step: `data.samples` makes a batch, `training` adds up the losses of its micro-batches, and

@@ -143,8 +143,7 @@ class TrainingRun:
         mine, weight = group.share(rows, weight)
         parts = cut(mine, size)
         for part in parts:
-            with self._telemetry.trace.waiting():
-                batch = self._workload.batch(part)
+            batch = self._workload.batch(part)
             # Ranks exchange their gradients only with the last micro-batch.
             is_first, is_last = part is parts[0], part is parts[-1]
             with self._replica.synchronised(is_last):
@@ -252,7 +251,7 @@ class TrainingRun:
         )
 
     def findings(self) -> tuple[Finding, ...]:
-        return self._telemetry.findings(self.position.seconds)
+        return self._telemetry.findings()
 
     # -------------------------------------------------------------------------------- checkpoints
 

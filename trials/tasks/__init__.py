@@ -7,6 +7,7 @@ of the user's own, or ``package.module:function`` for the user's own training fu
 - `datasets`: data files, from reading to prepared data on the disk
 - `command`, `function`, `images`, `tabular`, `text`, `sequences`: the tasks
 - `huggingface`: the parts that the tasks on texts share
+- `final`: the final training of one configuration
 """
 
 from __future__ import annotations

@@ -141,9 +141,8 @@ class Telemetry:
     def peak_memory_bytes(self) -> float:
         return float(memory.peak_bytes(self._device))
 
-    def findings(self, seconds: float) -> tuple[Finding, ...]:
-        history = self.trace.history(seconds)
-        return findings.diagnose(history)
+    def findings(self) -> tuple[Finding, ...]:
+        return findings.diagnose(self.trace.history())
 
     def state_dict(self) -> dict[str, Any]:
         assert not self._pending, "settle before saving"

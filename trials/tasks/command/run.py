@@ -190,7 +190,7 @@ class CommandRun:
     def _hand_over(self, report: ReportLine) -> Report:
         resource, metrics = report.resource, report.metrics
         elapsed = self._watch.seconds
-        self._folder.history.note(metrics, elapsed, None)
+        self._folder.history.note(metrics, None)
         self._reached, self._metrics = resource, metrics
         if resource >= self._total:
             self._end_by = time.monotonic() + FINISH_S

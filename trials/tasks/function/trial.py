@@ -120,7 +120,7 @@ class FunctionCall:
             (draft, state), self._draft = self._draft, None
             saved = self.newest = self.checkpoints.commit(draft, Label(reached, state=state))
         elapsed = self.watch.seconds
-        self.history.note(values, elapsed, saved)
+        self.history.note(values, saved)
         if saved is not None:
             best = self.checkpoints.reported(reached, saved)
         self._resource = reached

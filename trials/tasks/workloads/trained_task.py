@@ -24,7 +24,6 @@ from trials.tasks.datasets.data_set import DataSet, DataSpec
 
 if TYPE_CHECKING:
     from trials.data.workload import Workload
-    from trials.loop.final.training import Parts
     from trials.loop.training import TrainingRun
 
 
@@ -81,10 +80,6 @@ class TrainedTask(Generic[SpecT]):
         decisive = [getattr(settings, name) for name in self.DATA_SETTINGS if name != "model"]
         sources, facts = (spec.train, spec.validation), (*spec.facts, *decisive)
         return prepared.fingerprint(self.DESCRIPTION.kind, sources, facts, spec.encoder)
-
-    def final(self) -> Parts:
-        parts: Parts = pkgutil.resolve_name("trials.tasks.workloads.finishing:FinalParts")(self)
-        return parts
 
     def data_key(self, params: Mapping[str, Any]) -> str:
         settings = self.SETTINGS.parse(params)

@@ -14,10 +14,11 @@ from transformers import dynamic_module_utils
 from support.files.remote_models import MODELING, ran, write_model
 from trials import tasks
 from trials.contract import TaskError
-from trials.loop.final import training as final
+from trials.tasks.final import training as final
 from trials.running.arithmetic import Arithmetic
 from trials.running.report_grid import budget_from
 from trials.tasks.huggingface import templates
+from trials.tasks.final.parts import FinalParts
 
 CONFIGURATION, MODEL, TOKENIZER = "configuration_bag", "modeling_bag", "tokenization_bag"
 PARAMS = {"learning_rate": 1e-2, "batch_size": 8}
@@ -207,7 +208,7 @@ def test_a_tokenizer_that_brings_code_reads_the_test_file_too(lab, own_tokenizer
     task = trusting(lab, test="test.csv")
     data = task.prepare({})
     assert ran(own_tokenizer) == {CONFIGURATION, TOKENIZER}
-    tested = task.final().on_test({})
+    tested = FinalParts(task).on_test({})
     assert len(tested.validation_labels) == 30
     assert tested.validation.tokens.max() < data.vocabulary
 

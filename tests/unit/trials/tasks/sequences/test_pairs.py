@@ -18,6 +18,7 @@ from trials.contract import TaskError
 from trials.descriptions.text import SEQUENCE_TO_SEQUENCE
 from trials.devices.precision import Precision
 from trials.tasks.sequences.data import IGNORED
+from trials.tasks.final.parts import FinalParts
 
 SCRATCH = {"layers": 1, "width": 16, "heads": 2, "vocabulary": 280}
 PART = {
@@ -181,7 +182,7 @@ def test_dropout_and_adapters_reach_a_t5(lab):
     assert all(".lora_" in name for name, p in model.named_parameters() if p.requires_grad)
     path = reports_of(run)[-1].checkpoint
     transformers.logging.disable_progress_bar()
-    built.final().complete(path, data, setup)
+    FinalParts(built).complete(path, data, setup)
     merged = transformers.AutoModelForSeq2SeqLM.from_pretrained(path).eval()
     tokens = torch.arange(2, 8)[None]
     with torch.inference_mode():
@@ -210,7 +211,7 @@ def test_trials_of_different_lengths_are_scored_on_the_same_tokens(lab):
 def test_a_final_training_on_all_pairs_cuts_the_validation_targets_as_it_cuts_the_others(lab):
     built = lab.task(source="target", target="source")
     params = {**PARAMS, "max_target_length": 5, "scored_target_length": 7}
-    joined = built.final().joined(built.prepare(params))
+    joined = FinalParts(built).joined(built.prepare(params))
     assert joined.train.targets.lengths.max() == 5
 
 

@@ -19,10 +19,11 @@ from support.running.runs import reports_of
 from trials import predict, tasks
 from trials.checkpoints.checkpoints import Checkpoints
 from trials.descriptions.text import METRICS
-from trials.loop.final import training as final
+from trials.tasks.final import training as final
 from trials.running.arithmetic import Arithmetic
 from trials.running.report_grid import budget_from
 from trials.tasks.workloads import heads as scores
+from trials.tasks.final.parts import FinalParts
 from unit.trials.conftest import FILLER, PART, TextLab
 
 WORDS = {"card": 30.0, "fee": -10.0, "rate": 5.0}
@@ -267,7 +268,7 @@ def test_the_files_tell_transformers_what_the_scores_are(shape, lab):
 def test_training_on_all_samples_takes_their_types_and_targets_with_them(lab):
     task = lab.task(**PAIRS)
     data = task.prepare({})
-    joined = task.final().joined(data)
+    joined = FinalParts(task).joined(data)
     count = len(data.train.lengths)
     assert len(joined.train_types.lengths) == len(joined.train_labels) == 200
     for texts, learnt, held_out in (
