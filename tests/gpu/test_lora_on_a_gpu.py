@@ -9,8 +9,8 @@ import torch
 import transformers
 from safetensors.torch import load_file
 
-from trials.tasks.huggingface import lora
 from trials.tasks.final.parts import FinalParts
+from trials.tasks.huggingface import lora
 from unit.trials.conftest import TextLab, sentences, write_csv
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no GPU")

@@ -104,8 +104,8 @@ def _other_way(study: StudyHead, trial: TrialRow) -> str:
 def _train(
     study: StudyHead, spec: StudySpec, plan: Plan, home: Path, comparison: Comparison
 ) -> Path | None:
-    from trials.tasks.final import training as final  # imported here: it brings torch
     from trials.running.interruption import interruption
+    from trials.tasks.final import training as final  # imported here: it brings torch
 
     try:
         task = load(spec.task, spec.base)

@@ -11,11 +11,11 @@ from support.files import small_models
 from support.running.runs import reports_of
 from trials import predict, tasks
 from trials.contract import Setup
-from trials.tasks.final import training as final
 from trials.running.arithmetic import Arithmetic
 from trials.running.report_grid import budget_from
-from trials.tasks.images import processor
+from trials.tasks.final import training as final
 from trials.tasks.final.parts import FinalParts
+from trials.tasks.images import processor
 from unit.trials.tasks.images.test_task import images
 
 ODD = {"paid": ["true", "false"], "code": ["01", "007"], "region": ["NA", "EU"]}

@@ -15,10 +15,10 @@ from typing import Any
 from trials.checkpoints.checkpoints import Checkpoints
 from trials.checkpoints.disk.whole_folders import digest_of_file
 from trials.contract import Budget, Goal, Report, Setup, Task, TaskError
-from trials.tasks.final.parts import FinalParts
-from trials.tasks.final.versions import checkpoints_in, model_in, put_next, workplace
 from trials.running.arithmetic import Arithmetic
 from trials.running.runner import Runner
+from trials.tasks.final.parts import FinalParts
+from trials.tasks.final.versions import checkpoints_in, model_in, put_next, workplace
 from trials.tasks.workloads.trained_task import TrainedTask
 
 ABOUT = "training.json"

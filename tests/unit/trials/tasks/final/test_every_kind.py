@@ -13,9 +13,10 @@ from sklearn.metrics import accuracy_score, root_mean_squared_error
 
 from trials import predict, tasks
 from trials.contract import Setup, TaskError
-from trials.tasks.final import training as final
 from trials.running.arithmetic import Arithmetic
 from trials.running.report_grid import budget_from
+from trials.tasks.final import training as final
+from trials.tasks.final.parts import FinalParts
 from trials.tasks.sequences import entities
 from unit.trials.devices.test_processes import in_processes
 from unit.trials.tasks.images.test_task import images
@@ -276,7 +277,6 @@ from trials import tasks
 from trials.contract import Setup
 from trials.devices import processes
 from trials.running.report_grid import budget_from
-from trials.tasks.final.parts import FinalParts
 
 with processes.joined("cpu") as group:
     for kind, (part, settings) in json.loads(sys.argv[1]).items():

@@ -11,11 +11,11 @@ import transformers
 from sklearn.metrics import accuracy_score, f1_score
 
 from trials.contract import Goal, TaskError
-from trials.tasks.final import training as final
 from trials.running.arithmetic import Arithmetic
 from trials.running.report_grid import budget_from
-from trials.tasks.function import function_task as function
+from trials.tasks.final import training as final
 from trials.tasks.final.parts import FinalParts
+from trials.tasks.function import function_task as function
 
 SETTINGS = {"batch_size": 8, "learning_rate": 1e-2, "max_length": 16, "monitor": "accuracy"}
 WORDS = {

@@ -17,12 +17,12 @@ from trials.checkpoints.checkpoints import Checkpoints
 from trials.checkpoints.weights import MODEL
 from trials.contract import TaskError
 from trials.devices.precision import Precision
-from trials.tasks.final import training as final
 from trials.settings import Settings
-from trials.tasks.huggingface import lora, templates
+from trials.tasks.final import training as final
 from trials.tasks.final.parts import FinalParts
-from unit.trials.tasks.final.test_training import plan, silent
+from trials.tasks.huggingface import lora, templates
 from unit.trials.loop.optim.test_optimizers import FAMILIES, bert
+from unit.trials.tasks.final.test_training import plan, silent
 
 CPU = torch.device("cpu")
 TOKENS = torch.tensor([[1, 2, 3], [4, 5, 0]])

@@ -14,11 +14,11 @@ from transformers import dynamic_module_utils
 from support.files.remote_models import MODELING, ran, write_model
 from trials import tasks
 from trials.contract import TaskError
-from trials.tasks.final import training as final
 from trials.running.arithmetic import Arithmetic
 from trials.running.report_grid import budget_from
-from trials.tasks.huggingface import templates
+from trials.tasks.final import training as final
 from trials.tasks.final.parts import FinalParts
+from trials.tasks.huggingface import templates
 
 CONFIGURATION, MODEL, TOKENIZER = "configuration_bag", "modeling_bag", "tokenization_bag"
 PARAMS = {"learning_rate": 1e-2, "batch_size": 8}

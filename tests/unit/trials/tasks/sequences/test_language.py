@@ -18,8 +18,8 @@ from support.running.runs import Lab, reports_of
 from trials.descriptions.text import LANGUAGE_MODELING
 from trials.devices.precision import Precision
 from trials.tasks.datasets.prepared import digest_of
-from trials.tasks.huggingface import tokenizer as text_tokenizer
 from trials.tasks.final.parts import FinalParts
+from trials.tasks.huggingface import tokenizer as text_tokenizer
 
 SCRATCH = {"layers": 1, "width": 16, "heads": 2, "vocabulary": 280}
 PART = {

@@ -17,8 +17,8 @@ from support.running.runs import Lab, reports_of
 from trials.contract import TaskError
 from trials.descriptions.text import SEQUENCE_TO_SEQUENCE
 from trials.devices.precision import Precision
-from trials.tasks.sequences.data import IGNORED
 from trials.tasks.final.parts import FinalParts
+from trials.tasks.sequences.data import IGNORED
 
 SCRATCH = {"layers": 1, "width": 16, "heads": 2, "vocabulary": 280}
 PART = {

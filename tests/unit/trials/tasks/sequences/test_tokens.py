@@ -14,9 +14,9 @@ from support.running.runs import Lab, reports_of
 from trials.descriptions.text import TOKEN_CLASSIFICATION
 from trials.devices.precision import Precision
 from trials.tasks.datasets.prepared import digest_of
+from trials.tasks.final.parts import FinalParts
 from trials.tasks.sequences import tokens as token_data
 from trials.tasks.sequences.data import IGNORED
-from trials.tasks.final.parts import FinalParts
 
 NAMES, CITIES = ["Ada", "Grace", "Alan"], ["Paris", "Oslo", "Rome"]
 SCRATCH = {"layers": 1, "width": 16, "heads": 2, "vocabulary": 60}

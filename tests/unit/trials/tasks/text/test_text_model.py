@@ -19,11 +19,11 @@ from support.running.runs import reports_of
 from trials import predict, tasks
 from trials.checkpoints.checkpoints import Checkpoints
 from trials.descriptions.text import METRICS
-from trials.tasks.final import training as final
 from trials.running.arithmetic import Arithmetic
 from trials.running.report_grid import budget_from
-from trials.tasks.workloads import heads as scores
+from trials.tasks.final import training as final
 from trials.tasks.final.parts import FinalParts
+from trials.tasks.workloads import heads as scores
 from unit.trials.conftest import FILLER, PART, TextLab
 
 WORDS = {"card": 30.0, "fee": -10.0, "rate": 5.0}
