@@ -244,7 +244,7 @@ def test_graphs_give_their_memory_back_before_a_micro_batch_is_halved(start, cap
             raise MemoryError
         return loss_sum(batch)
 
-    run._loss._plain = short_of_memory
+    run._replica._loss_sum = short_of_memory
     *_, report = run
     assert failed
     assert (report.metrics["captured"], report.metrics["micro_batch"]) == (0.0, 16)
