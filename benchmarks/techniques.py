@@ -39,13 +39,12 @@ def variants(job: Job) -> dict[str, Any]:
         "without mixed precision: our loop in float32": Hpsearch(job, precision="fp32"),
         "our loop, micro-batches of 8": Hpsearch(job, micro_batch=8),
         "our loop, gradient checkpointing": Hpsearch(job, gradient_checkpointing=True),
-        "our loop, compiled": Hpsearch(job, compile="always"),
         "our loop, data gathered in host memory": _Host(job),
     }
 
 
 class _Host(Hpsearch):
-    """hpsearch's loop when no data fits on the device: a thread gathers and copies batches."""
+    """hpsearch's loop when no data fits on the device: batches are gathered and copied."""
 
     def train(self, on_step: Callable[[], None]) -> Outcome:
         """Train one trial."""

@@ -24,8 +24,6 @@ T = TypeVar("T")
 
 
 class Unit(enum.StrEnum):
-    """The unit of a trial's budget."""
-
     STEPS = "steps"
     EPOCHS = "epochs"
     SAMPLES = "samples"
@@ -59,8 +57,6 @@ class Budget:
 
 @dataclass(frozen=True)
 class Goal:
-    """An objective: a metric, and its direction."""
-
     metric: str
     maximize: bool
 
@@ -223,7 +219,6 @@ class Finding:
     severity: Severity
 
     def as_plain(self) -> dict[str, str]:
-        """As plain values, for events and databases."""
         return {"name": self.name, "evidence": self.evidence, "severity": self.severity.value}
 
 
@@ -392,7 +387,6 @@ class TaskError(Exception):
 
     @classmethod
     def at(cls, where: str, what: str) -> TaskError:
-        """The error of one problem."""
         return cls([Problem(where, what)])
 
     def __reduce__(self) -> tuple[Any, ...]:

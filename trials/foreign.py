@@ -12,12 +12,10 @@ MOST_OF_A_TRACEBACK = 20_000
 
 
 def text_of(value: object, most: int = MOST_LETTERS) -> str:
-    """What `str` makes of a value."""
     return cut(_taken(str, value), most)
 
 
 def code_of(value: object, most: int = MOST_LETTERS) -> str:
-    """What `repr` makes of a value."""
     return cut(_taken(repr, value), most)
 
 

@@ -25,15 +25,8 @@ __all__ = ["ImageClassifier", "ModelInUse", "TableModel", "load"]
 
 
 def load(folder: Path | str, device: str = "cpu") -> ModelInUse:
-    """The model in a folder.
-
-    Args:
-        device: A torch device, such as cuda.
-
-    Raises:
-        FileNotFoundError: The folder holds none of these models.
-        ValueError: The model lacks weights, or is only adapters.
-    """
+    """The model in a folder, on a torch device such as cuda. Raises FileNotFoundError if it holds
+    none of these models, ValueError if the model lacks weights, or is only adapters."""
     folder = Path(folder)
     if (folder / texts.DESCRIPTION).is_file():
         from trials.tasks.text.text_model import TextModel  # brings transformers

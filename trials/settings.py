@@ -17,7 +17,7 @@ from trials.contract import Goal, Problem, Setting, TaskError
 OPTIMIZERS = ("adamw", "adam", "sgd", "nesterov", "adafactor", "muon")
 SCHEDULES = ("constant", "linear", "cosine", "one_cycle", "step", "wsd")
 PRECISIONS = ("auto", "bf16", "fp16", "fp32")
-COMPILE = ("auto", "never", "always")
+COMPILE = ("auto", "never")
 SMALLER_IS_BETTER = frozenset({
     "loss", "train_loss", "perplexity", "bits_per_byte", "mse", "rmse", "mae", "padding_ratio",
     "peak_memory_bytes", "skipped_steps",
@@ -133,8 +133,7 @@ class Settings:
     )
     compile: str = setting(
         "auto",
-        "auto captures steps on a GPU and replays them, always trains the model through "
-        "torch.compile.",
+        "auto captures steps on a GPU and replays them.",
         choices=COMPILE,
     )
     patience: int | None = setting(
@@ -155,14 +154,6 @@ class Settings:
     )
     eval_batch_size: int = setting(
         128, "Samples in one evaluation batch. Changes memory, and results by rounding.", low=1
-    )
-    data_workers: int | str = setting(
-        "auto",
-        "Threads that gather batches ahead if data does not fit on the GPU; auto is 1. Changes "
-        "time, not results.",
-        low=0,
-        high=64,
-        word="auto",
     )
     keep_checkpoints: int = setting(
         2,
@@ -193,18 +184,14 @@ class Settings:
 
     @classmethod
     def table(cls) -> dict[str, Setting]:
-        """All settings of a study file, by name."""
         hints = get_type_hints(cls)
         specs = [spec for spec in dataclasses.fields(cls) if spec.name not in cls.LEFT_OUT]
         return {spec.name: _row(spec, hints[spec.name]) for spec in specs}
 
     @classmethod
     def parse(cls, params: Mapping[str, Any]) -> Self:
-        """Check `params` against the table and freeze them.
-
-        Raises:
-            TaskError: With every unknown name and every value that does not fit.
-        """
+        """Check `params` against the table and freeze them. Raises TaskError with every unknown
+        name and every value that does not fit."""
         table = cls.table()
         problems = problems_with(params, table)
         if problems:

@@ -49,7 +49,6 @@ DIRECTIONS = ("minimize", "maximize")
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Parse, train, print; the exit code."""
     options = _parser().parse_args(arguments)
     try:
         study = _read_study(options.file)

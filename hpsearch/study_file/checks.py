@@ -160,10 +160,6 @@ def _rank_problems(draft: Draft, processes: int) -> Iterator[Problem]:
         if is_number(value) and value < processes:
             what = f"a batch of {value} leaves some of {processes} processes without a sample"
             yield Problem(where, f"{what}; use at least {processes}, or lower resources.processes")
-    for where, value in _values_of(draft, "compile"):
-        if value == "always":
-            what = "has no effect where several processes train each trial"
-            yield Problem(where, f"{what}; remove it, or use processes: 1")
 
 
 def _values_of(draft: Draft, name: str) -> Iterator[tuple[str, Any]]:

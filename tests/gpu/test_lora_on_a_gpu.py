@@ -9,6 +9,7 @@ import torch
 import transformers
 from safetensors.torch import load_file
 
+from trials.tasks.final.parts import FinalParts
 from trials.tasks.huggingface import lora
 from unit.trials.conftest import TextLab, sentences, write_csv
 
@@ -62,6 +63,6 @@ def test_a_run_resumes_exactly_and_its_merged_model_computes_the_same(lab):
     one, other = (load_file(lab.folder / out / "last" / lora.ADAPTERS) for out in ("a", "b"))
     assert all(torch.equal(one[name], other[name]) for name in one)
     merged = shutil.copytree(last.checkpoint, lab.folder / "merged")
-    task.final().complete(merged, data, setup_of(lab, "c", settings))
-    measured = task.final().evaluate(merged, data, setup_of(lab, "c", settings))
+    FinalParts(task).complete(merged, data, setup_of(lab, "c", settings))
+    measured = FinalParts(task).evaluate(merged, data, setup_of(lab, "c", settings))
     assert measured["loss"] == pytest.approx(losses[-1], rel=0.05)

@@ -31,10 +31,10 @@ from sklearn.svm import SVC
 from transformers import Trainer, TrainingArguments
 
 from support.files import real_texts
+from support.files.written_tokenizers import tokenizer_in
 from trials import predict, tasks
 from trials.contract import Setup
 from trials.running.report_grid import budget_from
-from trials.tasks.huggingface import tokenizer as tokenizers
 from trials.tasks.images import processor
 
 pytestmark = pytest.mark.thorough
@@ -176,9 +176,7 @@ def test_classes_of_real_paragraphs(tmp_path, told):
     task = task_of(tmp_path, "csv", **part, model=SCRATCH)
     data, reports, run = ours(task, tmp_path, TEXT, epochs=8)
     accuracies = [report.metrics["accuracy"] for report in reports]
-    collate = transformers.DataCollatorWithPadding(
-        tokenizers.again(task.spec.model, data.tokenizer_files)
-    )
+    collate = transformers.DataCollatorWithPadding(tokenizer_in(data.tokenizer_files))
     auto = transformers.AutoModelForSequenceClassification
     rows = samples_of(data.validation, data.validation_labels)
     theirs = on_trainer(
@@ -241,9 +239,7 @@ def test_numbers_of_texts(tmp_path, told):
     part = {"kind": "text_regression", "text": "text", "label": "score", "model": SCRATCH}
     task = task_of(tmp_path, "csv", **part)
     data, reports, run = ours(task, tmp_path, TEXT, epochs=8)
-    collate = transformers.DataCollatorWithPadding(
-        tokenizers.again(task.spec.model, data.tokenizer_files)
-    )
+    collate = transformers.DataCollatorWithPadding(tokenizer_in(data.tokenizer_files))
     rows = samples_of(data.validation, data.validation_labels)
 
     def error(model):
@@ -286,9 +282,7 @@ def test_calls_in_real_code(tmp_path, told):
     task = task_of(tmp_path, "jsonl", kind="token_classification", model=SCRATCH)
     data, reports, run = ours(task, tmp_path, {**TEXT, "learning_rate": 2e-3}, epochs=6)
     scores = [report.metrics["f1"] for report in reports]
-    collate = transformers.DataCollatorForTokenClassification(
-        tokenizers.again(task.spec.model, data.tokenizer_files)
-    )
+    collate = transformers.DataCollatorForTokenClassification(tokenizer_in(data.tokenizer_files))
     rows = samples_of(data.validation.inputs, data.validation.targets)
     truth = validation["tags"].tolist()
 
@@ -339,9 +333,7 @@ def test_the_next_token_of_real_texts(tmp_path, told):
             for row in rows
         ]
 
-    collate = transformers.DataCollatorForSeq2Seq(
-        tokenizers.again(task.spec.model, data.tokenizer_files)
-    )
+    collate = transformers.DataCollatorForSeq2Seq(tokenizer_in(data.tokenizer_files))
     rows, targets = with_next(data.validation), len(data.validation.targets.tokens)
 
     def loss(model):
@@ -394,7 +386,7 @@ def test_translated_words(tmp_path, told):
         "dropout": 0.0,
     }
     data, reports, run = ours(task, tmp_path, settings, epochs=10)
-    tokenizer = tokenizers.again(task.spec.model, data.tokenizer_files)
+    tokenizer = tokenizer_in(data.tokenizer_files)
     collate = transformers.DataCollatorForSeq2Seq(tokenizer)
 
     def bleu(model):

@@ -77,7 +77,6 @@ class TrainerReports(TrainerCallback):  # type: ignore[misc] # transformers is n
         self._stop: TrialStopped | None = None
 
     def on_init_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
-        """Set when to save, and the seed."""
         args.save_only_model = False  # a paused trial continues from the rest
         if self._takes_over:
             self._set_up_by_trial(args)
@@ -148,7 +147,6 @@ class TrainerReports(TrainerCallback):  # type: ignore[misc] # transformers is n
             raise ValueError(f"{begins}, but the trial is at step {step}; {advice}")
 
     def on_step_end(self, args: Any, state: Any, control: Any, **_: Any) -> Any:
-        """Ask for an evaluation and a checkpoint at the trial's levels, and only there."""
         self._ask(control, state.global_step in self._levels)
         if self._trial.stopped:
             self._end(control, TrialStopped())
@@ -166,7 +164,6 @@ class TrainerReports(TrainerCallback):  # type: ignore[misc] # transformers is n
         control.should_log = control.should_log or reports
 
     def on_log(self, args: Any, state: Any, control: Any, logs: Any, **_: Any) -> None:
-        """Note the training loss, which is logged at each report."""
         loss = logs.get("loss")
         if isinstance(loss, numbers.Real):
             self._metrics["train_loss"] = float(loss)
@@ -219,7 +216,6 @@ class TrainerReports(TrainerCallback):  # type: ignore[misc] # transformers is n
             state.best_model_checkpoint = str(best)
 
     def on_predict(self, args: Any, state: Any, control: Any, metrics: Any, **_: Any) -> None:
-        """Add the metrics of a test after the training to the last report."""
         if self._is_over:
             self._trial.note(Note(metrics=_numbers_in(metrics)))
 
@@ -267,7 +263,6 @@ def _trainer_being_built() -> Trainer:
 
 
 def _numbers_in(metrics: Mapping[str, Any]) -> dict[str, float]:
-    """The metrics that are numbers, without the epoch, which the report has by itself."""
     return numbers_among({name: metrics[name] for name in metrics if name != "epoch"})
 
 

@@ -173,22 +173,18 @@ class LightningReports(Callback):  # type: ignore[misc] # lightning is not follo
         return self._levels.get(step)
 
     def on_validation_end(self, trainer: Trainer, pl_module: Any) -> None:
-        """Note the random generators as the next batch finds them."""
         self._now = _generators()
 
     def on_train_batch_start(
         self, trainer: Trainer, pl_module: Any, batch: Any, batch_idx: int
     ) -> None:
-        """Make the report that was due after the batch before."""
         self._report(trainer, begins_epoch=False)
 
     def on_train_end(self, trainer: Trainer, pl_module: Any) -> None:
-        """Make the report that was due at the end."""
         self._report(trainer, begins_epoch=None)
         self._is_over = True
 
     def on_test_end(self, trainer: Trainer, pl_module: Any) -> None:
-        """Add the metrics of a test after the training to the last report."""
         if self._is_over:
             self._trial.note(Note(metrics=numbers_among(trainer.callback_metrics)))
 
@@ -207,11 +203,9 @@ class LightningReports(Callback):  # type: ignore[misc] # lightning is not follo
         self._trial.report(due, numbers_among(trainer.callback_metrics))
 
     def state_dict(self) -> dict[str, Any]:
-        """The random generators, for Lightning's checkpoint."""
         return {"epoch_began": self._epoch_began, "now": self._now}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Take the result of `state_dict`, for `_place_data`."""
         self._restored = state_dict
 
     def on_save_checkpoint(
@@ -238,7 +232,6 @@ class _Nothing(Callback):  # type: ignore[misc] # lightning is not followed
 
 
 def _keep_own_checkpoints(trainer: Trainer, folder: Path) -> None:
-    """Keep the checkpoints that Lightning saves by itself where the trial's next attempt is."""
     for callback in trainer.checkpoint_callbacks:
         if getattr(callback, "dirpath", folder) is None:
             callback.dirpath = str(folder)

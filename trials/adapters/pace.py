@@ -31,7 +31,6 @@ class Pace:
 
     @property
     def total_steps(self) -> int:
-        """The full budget, in optimizer steps."""
         return self.step_at(self.trial.budget)
 
     def levels(self) -> dict[int, float]:
@@ -39,11 +38,9 @@ class Pace:
         return {self.step_at(level): level for level in self.trial.report_at}
 
     def step_at(self, level: float) -> int:
-        """The optimizer step that reaches a level."""
         return max(math.ceil(level * self._steps_a_unit * (1 - SLACK)), 1)
 
     def resource_after(self, step: int) -> float:
-        """The resource of a trial after an optimizer step, in the budget's unit."""
         return step / self._steps_a_unit
 
     def require(self, steps: int, *, advice: str) -> None:

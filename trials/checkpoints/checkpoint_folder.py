@@ -29,7 +29,6 @@ class FolderError(Exception):
 
 
 def is_checkpoint(name: str) -> bool:
-    """True if it is the name of a checkpoint."""
     return _NAME.fullmatch(name) is not None
 
 
@@ -98,7 +97,6 @@ class CheckpointFolder(ABC):
         """Write a small file in one step; the folder is created if missing."""
 
     def taken(self, name: str) -> bool:
-        """True if something has this name already."""
         return bool(self._files.exists(self._inside(name)))
 
     def strip(self, name: str, files: Iterable[str]) -> None:
@@ -112,11 +110,9 @@ class CheckpointFolder(ABC):
                 self._files.rm_file(inside)
 
     def add(self, name: str, file: str, content: bytes) -> None:
-        """Add a small file to a checkpoint."""
         self._files.pipe_file(self._inside(name, file), content)
 
     def read(self, name: str, file: str) -> bytes:
-        """The content of a file of a checkpoint."""
         return bytes(self._files.cat_file(self._inside(name, file)))
 
     def entries(self) -> list[str]:
@@ -164,7 +160,6 @@ class CheckpointFolder(ABC):
         return inside if file is None else f"{inside}/{relative(file)}"
 
     def checkpoints(self) -> list[str]:
-        """The names of all checkpoints, from old to new."""
         names = [name for name in self.names() if is_checkpoint(name)]
         return sorted(names, key=order_of)
 
@@ -196,7 +191,6 @@ class CheckpointFolder(ABC):
             return {}
 
     def of_stretch(self, names: Collection[str], stretch: str) -> list[str]:
-        """The checkpoints among `names` that belong to a stretch of a run."""
         return [name for name in names if self.manifest(name).get("stretch") == stretch]
 
     def take_state(self, name: str) -> None:

@@ -92,12 +92,10 @@ class Checkpoints:
 
     @property
     def last(self) -> Path | str | None:
-        """The newest checkpoint, or None."""
         return self._target("last")
 
     @property
     def best(self) -> Path | str | None:
-        """The checkpoint of the best value so far, or None."""
         return self._target("best")
 
     def _target(self, pointer: str) -> Path | str | None:
@@ -114,7 +112,6 @@ class Checkpoints:
         return self._here.path(name)
 
     def newest_of(self, stretch: str) -> Path | str | None:
-        """The newest checkpoint of a stretch, or None."""
         here = self._here
         names = here.of_stretch(here.checkpoints(), stretch)
         return here.path(names[-1]) if names else None

@@ -51,12 +51,8 @@ def opened_on_ranks(
     source: Path | str, rank: int, told: Callable[[Callable[[], str | None]], str | None]
 ) -> Iterator[OpenedCheckpoint]:
     """The checkpoint that rank 0 continues from, as `opened`, on one of the ranks of a trial.
-    `told`: gives all ranks the result of rank 0's function.
-
-    Raises:
-        CheckpointError: On all ranks: none can be used.
-        RuntimeError: This rank does not find the checkpoint of rank 0.
-    """
+    `told`: gives all ranks the result of rank 0's function. Raises CheckpointError on all ranks if
+    none can be used, RuntimeError if this rank does not find the checkpoint of rank 0."""
     found: OpenedCheckpoint | None = None
     damage = CheckpointError("rank 0 found no checkpoint that can be used")
     with ExitStack() as stack:

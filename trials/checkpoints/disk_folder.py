@@ -19,8 +19,6 @@ from trials.checkpoints.disk.whole_folders import MANIFEST, flush_one, make_fold
 
 
 class DiskFolder(CheckpointFolder):
-    """A folder of this machine, or one that is mounted here."""
-
     def __init__(self, folder: Path) -> None:
         super().__init__(LocalFileSystem(), str(folder.absolute()))
         self._folder = folder

@@ -21,7 +21,6 @@ def folder_at(folder: Path | str) -> CheckpointFolder:
 
 
 def is_url(folder: Path | str) -> bool:
-    """True if a folder is named by a URL, such as ``s3://bucket/studies``."""
     return isinstance(folder, str) and "://" in folder
 
 
@@ -38,12 +37,10 @@ def absolute(folder: Path | str) -> str:
 
 
 def inside(folder: Path | str, name: str) -> Path | str:
-    """The folder `name` inside another one."""
     return f"{folder}/{name}" if is_url(folder) else Path(folder) / name
 
 
 def split(source: Path | str) -> tuple[Path | str, str]:
-    """The folder that a checkpoint is in, and its name."""
     if not is_url(source):
         path = Path(source)
         return path.parent, path.name
@@ -52,7 +49,6 @@ def split(source: Path | str) -> tuple[Path | str, str]:
 
 
 def trial_folder(number: int) -> str:
-    """The name of a trial's folder in the folder of its study."""
     return f"trial-{number:05d}"
 
 

@@ -54,7 +54,6 @@ def run_of(setup: Setup) -> str:
 
 
 def stretch_of(setup: Setup, reported: float) -> str:
-    """The name of the stretch of a run after the report at a level."""
     return f"{run_of(setup)} after {reported:.17g}"
 
 

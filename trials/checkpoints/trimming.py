@@ -12,7 +12,6 @@ WORKING = ".working-directory"
 
 
 def sizes_of(checkpoint: Path | str, best: Path | str | None) -> CheckpointSizes:
-    """The size of the checkpoints of a trial. Raises OSError if the folder cannot be read."""
     folder, newest = split(checkpoint)
     _, name = split(checkpoint if best is None else best)
     where = folder_at(folder)

@@ -52,7 +52,6 @@ def host_copy(value: T) -> T:
 
 
 def wait_for(devices: Iterable[torch.device]) -> None:
-    """Wait until all GPUs among `devices` have finished."""
     for device in devices:
         if device.type == "cuda":
             torch.cuda.synchronize(device)

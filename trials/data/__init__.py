@@ -6,8 +6,6 @@
 - `batching`: which samples make a batch, and how a batch is padded.
 - `ladder`: the few lengths that batches are padded to where steps are captured.
 - `order`: which samples the next step of a run trains.
-- `row_layout`, `packed_rows`: several short samples in one row.
 - `residence`: whether samples are on the device.
 - `samples`: samples as flat tensors, and batches of them.
-- `feed`: batches gathered ahead of the steps that train them.
 """

@@ -104,7 +104,6 @@ class Sequences:
 
     @staticmethod
     def of(rows: list[list[int]]) -> Sequences:
-        """Flatten lists of token numbers."""
         lengths = [len(row) for row in rows]
         offsets = np.zeros(len(rows) + 1, dtype=np.int64)
         np.cumsum(lengths, out=offsets[1:])

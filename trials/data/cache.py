@@ -61,7 +61,6 @@ class CacheEntry:
 
 
 def folder(environment: Mapping[str, str] = os.environ) -> Path:
-    """The folder of all entries of this machine."""
     configured = environment.get(VARIABLE)
     if configured:
         return Path(configured).expanduser()

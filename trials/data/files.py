@@ -27,12 +27,8 @@ MOST_BYTES = 1 << 20
 
 
 def refuse_odd(path: Path) -> None:
-    """Make sure that a path leads to a plain file.
-
-    Raises:
-        FileNotFoundError: There is nothing.
-        ValueError: It leads to something else; the text says what to do.
-    """
+    """Raise FileNotFoundError if a path leads to nothing, ValueError with what to do if it does not
+    lead to a plain file."""
     path.stat()
     if path.is_dir():
         raise ValueError("is a folder; name a file")

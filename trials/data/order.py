@@ -15,27 +15,20 @@ class BatchOrder:
         self._bucketing = settings.bucketing
         self._seed = seed
         self._steps_per_epoch = math.ceil(len(lengths) / settings.batch_size)
-        self._epochs: dict[int, list[Ints]] = {}
+        self._begun = -1
+        self._batches: list[Ints] = []
 
     def rows(self, step: int) -> Ints:
-        """The batch after so many steps."""
         epoch, index = divmod(step, self._steps_per_epoch)
-        return self._epoch(epoch)[index]
+        if epoch != self._begun:
+            self._begun = epoch
+            self._batches = epoch_batches(
+                self._lengths, self._batch_size, self._seed, epoch, self._bucketing
+            )
+        return self._batches[index]
 
     def epochs(self, steps: int) -> float:
-        """The epochs that so many steps train."""
         return steps / self._steps_per_epoch
 
     def longest(self) -> Ints:
-        """A batch that costs as much as any."""
         return longest_batch(self._lengths, self._batch_size)
-
-    def _epoch(self, epoch: int) -> list[Ints]:
-        if epoch not in self._epochs:
-            batches = epoch_batches(
-                self._lengths, self._batch_size, self._seed, epoch, self._bucketing
-            )
-            # Two epochs are held: batches of the next one are gathered before this one ends.
-            last = dict(list(self._epochs.items())[-1:])
-            self._epochs = {**last, epoch: batches}
-        return self._epochs[epoch]

@@ -64,15 +64,9 @@ class Residence:
         tensor = torch.from_numpy(numbers)
         return to_device(tensor, self._place)
 
-    def staged(self, tensor: torch.Tensor) -> torch.Tensor:
-        """A gathered tensor, in memory from which it is sent without waiting."""
-        if self.resident or self.device.type != "cuda":
-            return tensor
-        return tensor.pin_memory()
-
     def sent(self, tensor: torch.Tensor) -> torch.Tensor:
-        """A staged tensor, on the device."""
-        return tensor.to(self.device, non_blocking=True)
+        """A gathered tensor, on the device."""
+        return tensor if self.resident else to_device(tensor, self.device)
 
 
 def to_device(tensor: torch.Tensor, device: torch.device) -> torch.Tensor:

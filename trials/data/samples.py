@@ -1,11 +1,9 @@
 """The samples of a run as flat tensors, and batches of them.
 
 `Samples` have parts: columns with a row for each sample, and sequences that are padded to the
-longest of a batch. `gather` makes a batch in the place of the samples; it draws nothing random and
-may be called in any thread. `deliver` brings it to the device, in the thread that trains.
+longest of a batch. A batch is gathered in the place of the samples, and then sent to the device.
 """
 
-import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
 
@@ -110,8 +108,7 @@ class Samples:
     Args:
         parts: One of them names its tensor `LABELS`.
         counted: The parts that decide on a batch's shape, and whose lengths count as tokens.
-        finish: Changes a batch on the device, in the thread that trains; it may draw random
-            numbers.
+        finish: Changes a batch on the device; it may draw random numbers.
     """
 
     def __init__(
@@ -128,29 +125,17 @@ class Samples:
 
     def batch(self, rows: Ints) -> Batch:
         """The samples `rows`, on the device."""
-        return self.deliver(self.gather(rows))
-
-    def gather(self, rows: Ints) -> Batch:
-        """The samples `rows` in their place, ready to be sent."""
         index = self.residence.index(rows)
         found: dict[str, torch.Tensor] = {}
         for each in self._parts:
             found |= each.gather(rows, index)
-        found = {name: self.residence.staged(tensor) for name, tensor in found.items()}
+        sent = {name: self.residence.sent(tensor) for name, tensor in found.items()}
         tokens, cells, recurs = 0, 0, True
         for part in self._counted:
             padded, is_rung = part.padded(rows)
             tokens += int(part.lengths[rows].sum())
             cells += len(rows) * padded
             recurs = recurs and is_rung
-        labels = found.pop(LABELS)
-        return Batch(found, labels, tokens, cells, recurs)
-
-    def deliver(self, batch: Batch) -> Batch:
-        """A gathered batch, on the device and finished."""
-        sent = self.residence.sent
-        inputs = {name: sent(tensor) for name, tensor in batch.inputs.items()}
-        arrived = dataclasses.replace(batch, inputs=inputs, labels=sent(batch.labels))
-        if self._finish is None:
-            return arrived
-        return self._finish(arrived)
+        labels = sent.pop(LABELS)
+        batch = Batch(sent, labels, tokens, cells, recurs)
+        return batch if self._finish is None else self._finish(batch)

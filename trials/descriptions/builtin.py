@@ -56,7 +56,6 @@ def stays_warm(task: Mapping[str, Any]) -> bool:
 
 
 def of_function(kind: str) -> TaskDescription:
-    """The description of a training function, from its name alone."""
     return TaskDescription(kind, by_name(_FUNCTION_FIELDS), settings=None, metrics=None)
 
 

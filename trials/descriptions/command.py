@@ -6,15 +6,15 @@ from typing import Any
 
 from trials.contract import Problem, TaskError
 from trials.descriptions import report_pattern
-from trials.descriptions.command_line import GIVEN, PARAMS, RESUME, CommandLine, SweepLine
+from trials.descriptions.command_line import GIVEN, PARAMS, RESUME, CommandLine
 from trials.descriptions.description import Field, TaskDescription, by_name
+from trials.descriptions.programs import programs_of
 from trials.settings import nearest
 
 GRACE_S = 20.0
 """The time that a program may take to end. A worker that has not stopped an attempt after half a
 minute is replaced."""
 
-WANDB = "wandb"
 _NAMED = {"minLength": 1}
 _FIELDS = (
     Field(
@@ -58,19 +58,21 @@ _FIELDS = (
     Field(
         "library",
         (str,),
-        "wandb for the script of a W&B sweep: it finds its parameters in wandb.config, and its "
-        "logs are reports",
-        limits={"enum": (WANDB,)},
+        "the library that the program is written for, which brings its parameters and takes its "
+        "reports, such as wandb",
+        limits=_NAMED,
     ),
-    Field("config", (dict,), "constants of wandb.config; a parameter a.b goes into a mapping a"),
+    Field("config", (dict,), "with library: constants that the program is given"),
 )
-_NOT_WITH_WANDB = ("report", "reports", "resource", "ends_early")
+_NOT_WITH_LIBRARY = ("report", "reports", "resource", "ends_early")
 """Keys that say how reports are found and when a trial ends."""
 
 
 def line_of(task: Mapping[str, Any]) -> CommandLine:
-    """The command line of a `task` part. Raises TaskError if it cannot be read."""
-    return SweepLine(task["run"]) if task.get("library") == WANDB else CommandLine(task["run"])
+    """The command line of a `task` part, as its library reads it. Raises TaskError if it cannot be
+    read, or there is no such library."""
+    programs = programs_of(task)
+    return CommandLine(task["run"]) if programs is None else programs.line(task["run"])
 
 
 class CommandDescription(TaskDescription):
@@ -79,13 +81,14 @@ class CommandDescription(TaskDescription):
         if found:
             return found
         try:
-            line = line_of(task)
+            line_of(task)
         except TaskError as mistake:
             return mistake.problems
-        if isinstance(line, SweepLine):
-            return list(_sweep_problems(task, line))
+        programs = programs_of(task)
+        if programs is not None:
+            return [*_problems_with_library(task), *programs.problems(task, ())]
         if "config" in task:
-            what = f"is what wandb.config has; add library: {WANDB}, or use settings"
+            what = "is for the program of a library; add library, or use settings"
             return [Problem("task.config", what)]
         return list(_report_problems(task))
 
@@ -94,38 +97,20 @@ class CommandDescription(TaskDescription):
     ) -> list[Problem]:
         if self.problems_with(task):
             return []
-        line = line_of(task)
-        if isinstance(line, SweepLine):  # all parameters reach wandb.config
-            names = [*settings, *space]
-            return [*_unknown(line, names), *_stated_twice(task, names), *_inseparable(line, space)]
-        return [
-            *_unknown(line, [*settings, *space]),
-            *_unused(line, "settings", settings),
-            *_unused(line, "space", space),
-            *_inseparable(line, space),
-        ]
+        line, names = line_of(task), [*settings, *space]
+        problems = [*_unknown(line, names), *_inseparable(line, space)]
+        programs = programs_of(task)
+        if programs is not None:  # which gives the program all parameters
+            return [*problems, *programs.problems(task, names)]
+        unused = [*_unused(line, "settings", settings), *_unused(line, "space", space)]
+        return [*problems, *unused]
 
 
-def _sweep_problems(task: Mapping[str, Any], line: SweepLine) -> Iterator[Problem]:
-    for name in _NOT_WITH_WANDB:
+def _problems_with_library(task: Mapping[str, Any]) -> Iterator[Problem]:
+    for name in _NOT_WITH_LIBRARY:
         if name in task:
-            what = f"is not used beside library: {WANDB}, whose logs are reports; remove it"
-            yield Problem(f"task.{name}", what)
-    problem = line.problem_with_macros()
-    if problem is not None:
-        yield problem
-
-
-def _stated_twice(task: Mapping[str, Any], names: list[str]) -> Iterator[Problem]:
-    config = task.get("config", {})
-    for name in names:
-        inner = config
-        *parents, last = name.split(".")
-        for parent in parents:
-            inner = inner.get(parent, {}) if isinstance(inner, dict) else {}
-        if name in config or (isinstance(inner, dict) and last in inner):
-            what = f"{name} is a parameter, too, which would replace it; keep one"
-            yield Problem("task.config", what)
+            what = f"is not used beside library: {task['library']}, which takes the reports"
+            yield Problem(f"task.{name}", f"{what}; remove it")
 
 
 def _report_problems(task: Mapping[str, Any]) -> Iterator[Problem]:

@@ -124,7 +124,6 @@ def files(train: str, validation: str = "a file", test: str = "a file that") -> 
 
 
 def split_seed(samples: str) -> Field:
-    """The field of the seed that splits samples off for validation."""
     about = f"which {samples} a validation fraction picks; the same for every trial"
     return Field("split_seed", (int,), about, limits={"minimum": 0})
 
@@ -141,7 +140,6 @@ class NetworkSettings(Settings):
 
 
 def by_name(fields: Iterable[Field]) -> dict[str, Field]:
-    """The fields of a description by their keys."""
     return {field.name: field for field in fields}
 
 
@@ -190,7 +188,6 @@ class TaskDescription:
         return []
 
     def problems_with(self, task: Mapping[str, Any]) -> list[Problem]:
-        """Every unknown, missing or unfit key of a `task` part."""
         problems = []
         for key, value in task.items():
             if what := self._problem_with_key(key, value):

@@ -40,8 +40,6 @@ _FIELDS = (
 
 @dataclass(frozen=True)
 class ImageSettings(NetworkSettings):
-    """The loop's settings, the shape of the network, and random changes of training images."""
-
     dropout: float | None = setting(
         None, "Dropout probability before the last layer; null for no dropout.", low=0, high=0.95
     )

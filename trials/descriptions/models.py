@@ -75,7 +75,6 @@ class Pretrained:
 
     @property
     def folder(self) -> Path | None:
-        """The folder on this machine; None for a model on the hub."""
         path = Path(self.name)
         return path if path.is_dir() else None
 

@@ -60,8 +60,6 @@ _FIELDS = (
 
 @dataclass(frozen=True)
 class TabularSettings(NetworkSettings):
-    """The loop's settings, and the shape of the perceptron."""
-
     dropout: float | None = setting(
         None, "Dropout probability after each hidden layer; null for no dropout.", low=0, high=0.95
     )

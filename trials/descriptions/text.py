@@ -18,17 +18,6 @@ from trials.settings import Settings, setting
 
 
 @dataclass(frozen=True)
-class PackingSettings(Settings):
-    """The loop's settings, and packing for tasks that score each token by itself."""
-
-    packing: bool = setting(
-        False,
-        "Lay short samples end to end in rows of max_length: less padding, same samples, same "
-        "losses.",
-    )
-
-
-@dataclass(frozen=True)
 class SequenceToSequenceSettings(Settings):
     """The loop's settings, and the lengths of targets; `max_length` is the length of a source."""
 
@@ -53,8 +42,6 @@ class SequenceToSequenceSettings(Settings):
 
 @dataclass(frozen=True)
 class TextRegressionSettings(Settings):
-    """The loop's settings, without label smoothing."""
-
     LEFT_OUT: ClassVar[frozenset[str]] = frozenset({"label_smoothing"})
 
 
@@ -137,7 +124,7 @@ TOKEN_CLASSIFICATION = _on_texts(
         Field("tags", (str,), "the column with the lists of tags; tags if missing"),
     ),
     metrics=frozenset({"loss", "accuracy", "precision", "recall", "f1"}),
-    settings=PackingSettings,
+    settings=Settings,
     train="a CoNLL (.conll, .txt), Parquet or JSONL file",
 )
 
@@ -160,7 +147,7 @@ LANGUAGE_MODELING = _on_texts(
         ),
     ),
     metrics=OF_TOKENS,
-    settings=PackingSettings,
+    settings=Settings,
     per_token=PER_TOKEN,
     train="a text (.txt), CSV, Parquet or JSONL file",
 )

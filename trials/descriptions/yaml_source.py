@@ -37,14 +37,12 @@ class Source:
     """By its place: how a value without quotes is read that may mean something else."""
 
     def line_of(self, where: str) -> int:
-        """The line of a place, or of the nearest part around it that the text has."""
         while where not in self.lines:
             where = where[: max(where.rfind("."), where.rfind("["), 0)]
         return self.lines[where]
 
 
 def place(where: str, key: str | int) -> str:
-    """The dotted place of a key or item within `where`."""
     if isinstance(key, int):
         return f"{where}[{key}]"
     return f"{where}.{key}" if where else key

@@ -18,7 +18,6 @@ _OF_A_GPU = re.compile(r"cuda|nvidia|\bgpu", re.IGNORECASE)
 
 
 def can_be_used() -> bool:
-    """True if torch is installed and finds a GPU."""
     try:
         import torch
     except ImportError:
@@ -27,7 +26,6 @@ def can_be_used() -> bool:
 
 
 def default_device() -> str:
-    """The name of a device: the GPU if torch can use one, or the CPU."""
     return "cuda" if can_be_used() else "cpu"
 
 
@@ -69,7 +67,6 @@ def installed() -> list[str]:
 
 
 def count() -> int:
-    """The number of GPUs of this machine that are not hidden."""
     if not can_be_used():
         return len(installed())
     import torch

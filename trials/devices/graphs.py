@@ -127,7 +127,6 @@ class Graph:
 
 
 def new_pool(device: torch.device) -> Any:
-    """The memory of a family of graphs; None on a CPU."""
     return torch.cuda.graph_pool_handle() if device.type == "cuda" else None
 
 
@@ -151,7 +150,6 @@ class RandomState:
         self._cuda = torch.cuda.get_rng_state(device) if device.type == "cuda" else None
 
     def restore(self) -> None:
-        """Let all generators draw the same again."""
         random.setstate(self._python)
         np.random.set_state(self._numpy)
         torch.set_rng_state(self._torch)

@@ -37,7 +37,6 @@ _shares: dict[str, float] = {}
 
 
 def is_out_of_memory(error: BaseException) -> bool:
-    """True if an error says that memory ran out, on a device or in the process."""
     if isinstance(error, MemoryError):
         return True
     # By its name, so that a trial without torch does not import it only to fail.
@@ -81,7 +80,6 @@ def keeps_more() -> bool:
 
 
 def start_peak(device: torch.device) -> None:
-    """Begin to measure a new peak of a GPU's memory."""
     import torch
 
     if device.type == "cuda":

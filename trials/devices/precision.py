@@ -22,7 +22,6 @@ class Precision:
 
     @property
     def dtype(self) -> torch.dtype:
-        """The type of matrix products."""
         return _DTYPES.get(self.name, torch.float32)
 
     @property
@@ -31,7 +30,6 @@ class Precision:
         return self.scaler.is_enabled()
 
     def autocast(self) -> AbstractContextManager[object]:
-        """The context of one forward pass."""
         if self.name == "fp32":
             return nullcontext()
         return torch.autocast(self.device.type, dtype=_DTYPES[self.name])

@@ -71,7 +71,6 @@ class Group:
 
     @property
     def first(self) -> bool:
-        """True if this process is rank 0, which writes and prints."""
         return self.rank == 0
 
     def listen(self, asked: Callable[[], bool]) -> None:
@@ -122,7 +121,6 @@ class Group:
                 buffer.copy_(value)
 
     def own(self, parts: Sequence[T]) -> Sequence[T]:
-        """This rank's share of `parts`, which may be empty."""
         return parts[self.rank :: self.size]
 
     def spread(
@@ -148,18 +146,14 @@ class Group:
         return tensor
 
     def added(self, *numbers: int) -> list[int]:
-        """The sum of each number over all ranks."""
         if self.size == 1 or not numbers:
             return list(numbers)
         sums = self.total(torch.tensor(numbers))
         return [int(number) for number in sums.tolist()]
 
     def require_equal(self, model: nn.Module) -> None:
-        """Make sure that all ranks have the same trained parameters, bit by bit.
-
-        Raises:
-            RuntimeError: They differ; names the first that does.
-        """
+        """Raise RuntimeError with the first parameter that differs if not all ranks have the same
+        trained parameters, bit by bit."""
         if self.size == 1:
             return
         trained = [each for each in model.named_parameters() if each[1].requires_grad]
@@ -171,7 +165,6 @@ class Group:
                     raise RuntimeError(f"{what}: the ranks do not train the same model any more")
 
     def gather(self, value: T) -> list[T]:
-        """The values of all ranks, in their order."""
         if self.size == 1:
             return [value]
         values: list[Any] = [None] * self.size
@@ -179,7 +172,6 @@ class Group:
         return values
 
     def agree(self, value: T) -> T:
-        """The value of rank 0."""
         if self.size == 1:
             return value
         values = [value]
@@ -215,7 +207,6 @@ class Replica:
             self._loss_sum = self._parallel
 
     def loss_sum(self, batch: Any) -> torch.Tensor:
-        """The sum of the losses of all targets in this rank's micro-batch."""
         return self._loss_sum(batch)
 
     def synchronised(self, last: bool) -> AbstractContextManager[None]:
@@ -258,7 +249,6 @@ def current() -> Group:
 
 
 def device(environment: Mapping[str, str] = os.environ) -> str:
-    """The name of this process's device: the GPU of its local rank, or the CPU."""
     if not torch.cuda.is_available():
         return "cpu"
     if not launched(environment):
@@ -268,7 +258,6 @@ def device(environment: Mapping[str, str] = os.environ) -> str:
 
 
 def launched(environment: Mapping[str, str] = os.environ) -> bool:
-    """True if a launcher started this process as one of several."""
     is_complete = all(name in environment for name in LAUNCHED)
     return is_complete and int(environment["WORLD_SIZE"]) > 1
 
@@ -298,7 +287,6 @@ def joined(device: str) -> Iterator[Group]:
 
 
 def connect(device: str) -> None:
-    """Join the group of ranks that the environment describes."""
     use(torch.device(device))
     distributed.init_process_group(backend(device), timeout=PATIENCE)
     rank, size = distributed.get_rank(), distributed.get_world_size()

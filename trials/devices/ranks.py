@@ -77,7 +77,6 @@ def serve(address: str) -> TCPStore:
 
 
 def connect(meeting: Meeting) -> TCPStore:
-    """The store of rank 0, for another rank."""
     from torch._C._distributed_c10d import TCPStore
 
     store = TCPStore(
@@ -88,8 +87,6 @@ def connect(meeting: Meeting) -> TCPStore:
 
 
 class ConnectedRanks:
-    """The ranks of an attempt, seen from one of them (a `contract.Ranks`)."""
-
     def __init__(self, place: Place, meeting: Meeting, store: TCPStore) -> None:
         self.rank = place.rank
         self.size = place.size

@@ -9,11 +9,9 @@
 - `micro_batch`: the samples that go through the model at once.
 - `optim`: from gradients to weights.
 - `telemetry`: measurements of a run by itself.
-- `final`: the final training of one configuration.
 - `captured`: forward and backward passes as CUDA graphs, which the next trial replays too.
-- `compiling`: the loss through `torch.compile`, or without it if that fails.
 
-One step: `data.feed` brings a batch, `training` adds up the losses of its micro-batches, and
+One step: `data.samples` makes a batch, `training` adds up the losses of its micro-batches, and
 `optim.updates` clips and applies the gradients. `running.runner` asks the loop for reports and
 saves; `checkpoints.continuing` finds the checkpoint that a run continues from.
 """

@@ -22,7 +22,7 @@ import torch
 from torch import nn
 
 from trials.data.workload import Batch, Work, Workload
-from trials.devices import memory
+from trials.devices import memory, processes
 from trials.devices.graphs import (
     Graph,
     NotCapturableError,
@@ -33,11 +33,12 @@ from trials.devices.graphs import (
 )
 from trials.devices.precision import Precision
 from trials.foreign import line_of
-from trials.loop.compiling import is_captured
 from trials.settings import Settings
 
 log = logging.getLogger(__name__)
 
+CAPTURING = {"cuda"}
+"""The types of devices on which steps are captured."""
 ROUNDING = {"fp32": 1e-3, "fp16": 1e-2, "bf16": 5e-2}
 """The largest difference between a plain pass and a replay, as a share of the plain one's size."""
 KEPT_SHARE = 0.1
@@ -50,10 +51,14 @@ Share = Callable[[Batch, torch.Tensor], torch.Tensor]
 """The loss of a micro-batch, divided by the targets of the whole batch."""
 
 
+def is_captured(settings: Settings, device: torch.device) -> bool:
+    if settings.compile == "never" or settings.gradient_checkpointing:
+        return False
+    return device.type in CAPTURING and processes.current().size == 1
+
+
 @dataclass(frozen=True)
 class _Captured:
-    """A graph with the batch that it reads, and the other memory that must stay for it."""
-
     graph: Graph
     batch: Batch
     reads: object
@@ -105,8 +110,6 @@ def _gradients(parameters: list[nn.Parameter]) -> list[torch.Tensor]:
 
 
 class CapturedRun:
-    """The graphs of one run."""
-
     def __init__(self, workload: Workload, settings: Settings, precision: Precision) -> None:
         self._workload = workload
         self._precision = precision
@@ -169,7 +172,6 @@ class CapturedRun:
         return loss
 
     def replay(self, name: str, batch: Batch, work: Work) -> Tensors:
-        """A `Replay` of work that changes no gradients."""
         return self._replayed(name, batch, work, None) if self.replays(batch) else work(batch)
 
     def _replayed(self, name: str, batch: Batch, work: Work, plainly: Work | None) -> Tensors:
@@ -220,7 +222,6 @@ class CapturedRun:
         return True
 
     def disable(self) -> None:
-        """Compute plainly from now on."""
         self.captures = False
         if self._places is not None:
             self._places.graphs.clear()

@@ -26,7 +26,6 @@ class Horizon:
         self._lengths = lengths
 
     def resource(self, position: Position) -> float:
-        """The resource of a run, in the budget's unit."""
         match self._budget.unit:
             case Unit.STEPS:
                 return float(position.step)
@@ -40,7 +39,6 @@ class Horizon:
                 return position.seconds
 
     def is_reached(self, position: Position) -> bool:
-        """True if the full budget was reported."""
         return position.reported >= self._budget.total
 
     def level_due(self, position: Position) -> float | None:

@@ -66,20 +66,15 @@ class MicroBatch:
 
     @property
     def must_be_found(self) -> bool:
-        """True if the largest size that fits must still be found."""
         return self._sought and self.size > self._limits.fits
 
     def rehearse(self, attempt: Callable[[int], object]) -> None:
-        """Find the largest size that fits."""
         self.fitting(self.size, attempt)
         self._limits.fits = max(self._limits.fits, self.size)
 
     def fitting(self, rows: int, attempt: Callable[[int], T]) -> T:
         """Call `attempt` with the size, and with halves of it while there is too little memory.
-
-        Raises:
-            MemoryError, RuntimeError: Not even a single sample fits.
-        """
+        Raises MemoryError or RuntimeError if not even a single sample fits."""
         while True:
             tried = min(self.size, rows)
             try:
@@ -107,7 +102,6 @@ class MicroBatch:
 def micro_batch_of(
     workload: Workload, settings: Settings, precision: Precision, processes: int
 ) -> MicroBatch:
-    """The micro-batch of a run on so many processes."""
     device = precision.device
     memory = _kind(workload.model, workload.lengths, precision, device)
     kind = f"{memory}/{settings.optimizer}/{settings.gradient_checkpointing}"

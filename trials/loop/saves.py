@@ -120,7 +120,6 @@ class RunSaves:
         return self._group.once(lambda: self._checkpoints.continue_from(source, opened))
 
     def due(self, step: int) -> bool:
-        """True if it is time to save between two reports."""
         return self._every_steps is not None and step % self._every_steps == 0
 
     def is_saved(self, position: Position) -> bool:
@@ -198,7 +197,6 @@ class RunSaves:
         return path
 
     def _landed(self) -> Path | str | None:
-        """Wait for the save in flight: the newest checkpoint."""
         if self._flight is not None:
             flight, self._flight = self._flight, None
             self._newest, self.newest_level = flight.result(), self._flight_level

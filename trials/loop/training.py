@@ -19,8 +19,7 @@ from trials.checkpoints.continuing import opened_on_ranks
 from trials.checkpoints.manifests import STATE
 from trials.checkpoints.weights import tensor_bytes
 from trials.contract import Diverged, Finding, Report, Setup
-from trials.data.batching import Ints
-from trials.data.feed import Feed
+from trials.data.batching import Ints, cut
 from trials.data.order import BatchOrder
 from trials.data.workload import Batch, Workload
 from trials.devices import processes
@@ -28,7 +27,6 @@ from trials.devices.memory import is_out_of_memory
 from trials.devices.precision import Precision
 from trials.devices.processes import StepCounts
 from trials.loop.captured import CapturedRun
-from trials.loop.compiling import CompilableLoss
 from trials.loop.horizon import Horizon
 from trials.loop.micro_batch import micro_batch_of, unchanged_buffers
 from trials.loop.optim.updates import Updates
@@ -54,8 +52,6 @@ class _Gradients:
 
 
 class TrainingRun:
-    """One attempt to train one configuration."""
-
     def __init__(
         self,
         workload: Workload,
@@ -74,15 +70,12 @@ class TrainingRun:
         self._precision = precision
         self._updates = Updates(workload.model, settings, precision)
         self._replica = processes.Replica(workload, group)
-        loss_sum = self._replica.loss_sum
-        self._loss = CompilableLoss(settings.compile, loss_sum, group.size)
         self._captured = CapturedRun(workload, settings, precision)
         if settings.ema is None:  # whose weights are evaluated in other places
             workload.replay = self._captured.replay
         self._micro_batch = micro_batch_of(workload, settings, precision, group.size)
-        order = BatchOrder(workload.lengths, settings, setup.seed)
-        self._feed = Feed(workload, order, group, settings.data_workers)
-        self._horizon = Horizon(setup.budget, settings, order, workload.lengths)
+        self._order = BatchOrder(workload.lengths, settings, setup.seed)
+        self._horizon = Horizon(setup.budget, settings, self._order, workload.lengths)
         mode = settings.monitor_mode(setup.goal)
         self._stopping = EarlyStopping(mode, settings.patience, settings.min_delta)
         self._saves = RunSaves(setup, settings, workload.write, group)
@@ -111,7 +104,7 @@ class TrainingRun:
     def _train_step(self) -> None:
         began = self._clock()
         here = self.position
-        rows = self._feed.order.rows(here.step)
+        rows = self._order.rows(here.step)
         rate = self._horizon.learning_rate(here, rows)
         step, gradients = self._step(rows, rate)
         self._count_step(step, gradients, began)
@@ -130,7 +123,7 @@ class TrainingRun:
     def _accumulate_with_fallback(self, rows: Ints, weight: float, size: int) -> _Gradients:
         for _ in range(2):
             try:
-                return self._loss.with_fallback(lambda: self._accumulate(rows, weight, size))
+                return self._accumulate(rows, weight, size)
             except (MemoryError, RuntimeError) as error:
                 if not is_out_of_memory(error) or not self._captured.try_without_graphs():
                     raise
@@ -147,10 +140,10 @@ class TrainingRun:
         # On the device: reading it (`.item()`) would wait for the micro-batch to be done.
         loss = torch.zeros((), device=precision.device)
         tokens = cells = 0
-        parts, weight = self._feed.parts(rows, weight, size, here.step)
+        mine, weight = group.share(rows, weight)
+        parts = cut(mine, size)
         for part in parts:
-            with self._telemetry.trace.waiting():
-                batch = self._feed.batch(part)
+            batch = self._workload.batch(part)
             # Ranks exchange their gradients only with the last micro-batch.
             is_first, is_last = part is parts[0], part is parts[-1]
             with self._replica.synchronised(is_last):
@@ -173,7 +166,7 @@ class TrainingRun:
 
     def _share(self, batch: Batch, weight: float | torch.Tensor) -> torch.Tensor:
         with self._precision.autocast():
-            total = self._loss.sum(batch)
+            total = self._replica.loss_sum(batch)
             # Divided by the whole batch, so that its parts add up to the gradient of its mean.
             return total / weight
 
@@ -216,7 +209,6 @@ class TrainingRun:
         return Report(level, metrics, here.step, here.seconds, whole, best_whole, saved_at)
 
     def _measure(self) -> Mapping[str, float]:
-        """The metrics at this step, measured once even if it reaches two levels."""
         if self.position.metrics is not None:
             return self.position.metrics
         self._wait_for_device()
@@ -228,7 +220,7 @@ class TrainingRun:
         self._refuse_divergence(metrics)
         metrics["skipped_steps"] = float(self._updates.skipped)
         metrics["micro_batch"] = float(self._micro_batch.size)
-        metrics |= self._loss.metrics() | self._captured.metrics()
+        metrics |= self._captured.metrics()
         peak_bytes = telemetry.peak_memory_bytes()
         metrics["peak_memory_bytes"] = self._captured.peak_bytes(peak_bytes)
         self.position = replace(self.position, metrics=metrics)
@@ -243,7 +235,6 @@ class TrainingRun:
         self.position = replace(self.position, seconds=seconds)
 
     def _evaluate(self) -> dict[str, float]:
-        """The metrics of the evaluation, and of the steps since the last report, of rank 0."""
         with self._updates.averaged():
             evaluated = self._workload.evaluate(self._precision)
         step_metrics = self._telemetry.read(self.position.seconds)
@@ -260,7 +251,7 @@ class TrainingRun:
         )
 
     def findings(self) -> tuple[Finding, ...]:
-        return self._telemetry.findings(self.position.seconds)
+        return self._telemetry.findings()
 
     # -------------------------------------------------------------------------------- checkpoints
 
@@ -320,7 +311,7 @@ class TrainingRun:
         """Find the micro-batch with the longest batch, if needed; the model stays the same."""
         if not self._micro_batch.must_be_found:
             return
-        rows = self._feed.order.longest()
+        rows = self._order.longest()
         weight = self._workload.weight(rows)
         with unchanged_buffers(self._workload.model):
             self._micro_batch.rehearse(
@@ -331,10 +322,9 @@ class TrainingRun:
         """Train one step and evaluate one batch, each of the longest samples, as the worst case.
         Returns `step_seconds`, `evaluation_seconds`, `parameters`, `peak_memory_bytes`,
         `weights_bytes` and `checkpoint_bytes`."""
-        # A first step that compiles or captures says nothing about the others.
-        self._loss.disable()
+        # A first step that captures says nothing about the others.
         self._captured.disable()
-        rows = self._feed.order.longest()
+        rows = self._order.longest()
         self._fit_micro_batch()
         began = self._clock()
         step, _ = self._step(rows, rate=0.0)
@@ -358,9 +348,7 @@ class TrainingRun:
         }
 
     def close(self) -> bool:
-        """End the threads of data and saves; release the model, gradients and optimizer's state."""
+        """End the thread of saves; release the model, gradients and optimizer's state."""
         self._saves.close()
         self._updates.close(keeps_gradients=self._captured.close())
-        self._loss.close()
-        self._feed.close()
         return True

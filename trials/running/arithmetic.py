@@ -46,7 +46,6 @@ class Arithmetic:
     versions: Mapping[str, str] = field(default_factory=dict)
 
     def as_plain(self) -> dict[str, Any]:
-        """As plain values, for events, files and databases."""
         return asdict(self)
 
     @classmethod

@@ -37,7 +37,6 @@ def budget_from(per_trial: Mapping[str, Any]) -> Budget:
 
 
 def is_whole(unit: Unit) -> bool:
-    """True if a unit is counted in whole numbers."""
     return unit in (Unit.STEPS, Unit.SAMPLES, Unit.TOKENS)
 
 

@@ -150,17 +150,14 @@ class Stopwatch:
 
     @property
     def seconds(self) -> float:
-        """The seconds until now."""
         if self._since is None:
             return self._before_s
         return self._before_s + time.perf_counter() - self._since
 
     def go_on(self) -> None:
-        """Start, if it does not run."""
         if self._since is None:
             self._since = time.perf_counter()
 
     def pause(self) -> None:
-        """Stop, until `go_on`."""
         self._before_s = self.seconds
         self._since = None

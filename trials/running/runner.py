@@ -35,18 +35,12 @@ stops."""
 
 
 def nobody_to_ask(question: Question) -> Mapping[str, Any]:
-    """An `Ask` outside of a study, where nothing draws values.
-
-    Raises:
-        TaskError: Always.
-    """
+    """An `Ask` outside of a study, where nothing draws values: raises TaskError."""
     what = f"asks for {question.name!r}, which has no value here; only a study draws values"
     raise TaskError.at("task.kind", what)
 
 
 class Runner:
-    """One attempt of a trial."""
-
     def __init__(
         self,
         task: Task,
@@ -64,7 +58,6 @@ class Runner:
 
     @property
     def finished(self) -> str | None:
-        """The reason why the run ended by itself; None while it could continue."""
         return self._run.finished
 
     def advance(

@@ -157,7 +157,6 @@ def _facts(process: int) -> tuple[str, int, int] | None:
 
 
 def send(process: int, number: int) -> None:
-    """Send a signal to a process, which may have ended."""
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.kill(process, number)
 
@@ -172,8 +171,6 @@ def _prctl(option: int, value: int) -> None:
 
 
 class ProgramWatcher:
-    """The watcher of one program, which it starts."""
-
     def __init__(self, status: int, words: list[str]) -> None:
         self._status = status
         os.set_inheritable(status, False)

@@ -7,6 +7,7 @@ of the user's own, or ``package.module:function`` for the user's own training fu
 - `datasets`: data files, from reading to prepared data on the disk
 - `command`, `function`, `images`, `tabular`, `text`, `sequences`: the tasks
 - `huggingface`: the parts that the tasks on texts share
+- `final`: the final training of one configuration
 """
 
 from __future__ import annotations
@@ -37,14 +38,12 @@ _CLASSES = {
 
 
 def load(task: Mapping[str, Any], base: Path | None = None, adapt: Adapt | None = None) -> Task:
-    """Build the task that the `task` part of a study file states.
+    """Build the task that the `task` part of a study file states. Raises TaskError with every
+    mistake in it.
 
     Args:
         base: The folder of its relative paths and modules; None for the current one.
         adapt: Adapts a training function that is written for a library; only for functions.
-
-    Raises:
-        TaskError: With every mistake in it.
     """
     description = describe(task.get("kind"))
     if problems := description.problems_with(task):

@@ -33,7 +33,7 @@ from trials.running.arithmetic import Arithmetic
 if TYPE_CHECKING:
     from sqlalchemy import Connection
 
-    from trials.loop.final.training import Plan
+    from trials.tasks.final.training import Plan
 
 
 def train_model(name: str, wanted: FinalTraining, storage: str) -> None:
@@ -88,8 +88,8 @@ def _other_way(study: StudyHead, trial: TrialRow) -> str:
 def _train(
     study: StudyHead, spec: StudySpec, plan: Plan, home: Path, comparison: Comparison
 ) -> Path | None:
-    from trials.loop.final import training as final  # imported here: it brings torch
     from trials.running.interruption import interruption
+    from trials.tasks.final import training as final  # imported here: it brings torch
 
     try:
         task = load(spec.task, spec.base)
@@ -113,7 +113,7 @@ def _plan(
 ) -> Plan:
     import torch
 
-    from trials.loop.final.training import Plan
+    from trials.tasks.final.training import Plan
 
     config = worker_config(spec, home)
     device = "cuda" if torch.cuda.is_available() else "cpu"

@@ -3,6 +3,8 @@
 - `tracker`: sends a run for each trial
 - `sweep`: a sweep's file; `translate`: that as a study file
 - `options`: its keys in a study file
+- `programs`, `sweep_line`: scripts of sweeps as commands (the entry point `trials.programs`)
+- `hook`: the `wandb` that such a script finds
 """
 
 from hpsearch.domain.plugins.offers import SourcePlugin, TrackerPlugin

@@ -22,6 +22,7 @@ from hpsearch.plugins.wandb.sweep import (
     parameter_of,
     with_numbers,
 )
+from hpsearch.plugins.wandb.sweep_line import MACROS, WITH_JSON
 from hpsearch.study_file.reading import refusal, space_in
 from hpsearch.study_file.starters.draft import USUAL_TRIALS, StudyDraft
 from hpsearch.study_file.text import text_of
@@ -29,8 +30,7 @@ from hpsearch.study_file.types import is_number
 from hpsearch.study_file.validation import problems_of, shown
 from trials.contract import Problem
 from trials.descriptions import yaml_source
-from trials.descriptions.command import WANDB
-from trials.descriptions.command_line import BUDGET, MACROS, SEED, WITH_JSON
+from trials.descriptions.command_line import BUDGET, SEED
 
 LENGTHS = ("epochs", "max_epochs", "num_epochs", "n_epochs", "num_train_epochs", "total_epochs")
 """Names of a constant that says how long a program trains."""
@@ -95,7 +95,7 @@ def _carry_over(document: dict[str, Any], draft: StudyDraft) -> list[Problem]:
     words = list(sweep.command or USUAL_COMMAND)
     task: dict[str, Any] = {
         "kind": "command",
-        "library": WANDB,
+        "library": "wandb",
         "run": " ".join(_word(str(word), at, sweep, problems) for at, word in enumerate(words)),
     }
     if space.config:

@@ -91,7 +91,7 @@ def beside(
     """
     workload: Any = run._workload
     settings = run._horizon._settings
-    order = run._feed.order
+    order = run._order
     batches = []
     for step in range(steps):
         rows = order.rows(step)

@@ -11,6 +11,7 @@ import pytest
 
 from hpsearch.domain.plugins.door import GROUP
 from support.running.programs import run_program
+from trials.descriptions import programs
 
 ROOT = Path(__file__).parents[3]
 OURS = sorted(each.parent.name for each in (ROOT / "hpsearch" / "plugins").glob("*/__init__.py"))
@@ -72,9 +73,10 @@ def test_without_a_plugin_the_rest_works(name, copy, tmp_path):
     before, folder = listed.read_text(), copy / "hpsearch" / "plugins" / name
     entries = configparser.ConfigParser(delimiters="=")
     entries.read_string(before)
-    for entry, value in dict(entries[GROUP]).items():
-        if value.startswith(f"hpsearch.plugins.{name}:"):
-            del entries[GROUP][entry]
+    for group in (GROUP, programs.GROUP):
+        for entry, value in dict(entries[group]).items():
+            if value.startswith((f"hpsearch.plugins.{name}:", f"hpsearch.plugins.{name}.")):
+                del entries[group][entry]
     with listed.open("w") as file:
         entries.write(file)
     folder.rename(tmp_path / "left out")

@@ -158,15 +158,6 @@ def test_a_mistake_is_reported_with_its_line_and_remedy(case):
     assert any(expected in problem for problem in found), found
 
 
-def test_settings_without_an_effect_on_several_processes_are_refused():
-    processes = ("gpu: 0.5", "gpu: 1, processes: 4")
-    assert parse(changed(processes), base=Path()).resources.processes == 4
-    compiled = ("settings:", "settings:\n  compile: always")
-    assert parse(changed(compiled), base=Path()).settings["compile"] == "always"
-    (problem,) = problems_of(changed(processes, compiled))
-    assert problem.startswith("study.yaml:11: settings.compile: has no effect where several")
-
-
 def test_a_command_starts_its_processes_itself():
     text = yaml.safe_dump(
         {

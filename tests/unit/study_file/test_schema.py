@@ -170,7 +170,7 @@ def test_a_study_file_of_the_docs_is_accepted(text):
         ("search", {"pruner": {"kind": "patient", "patience": 2, "wrapped_pruner": None}}),
         ("search", {"pruner": {"kind": "hyperband", "max_resource": "auto"}}),
         ("resources", {"workers": 3, "gpu": 1, "lease": "1d", "cpu": 0.5}),
-        ("settings", {"micro_batch": "auto", "patience": None, "data_workers": 3}),
+        ("settings", {"micro_batch": "auto", "patience": None}),
     ],
 )
 def test_what_is_read_is_accepted(section, value):

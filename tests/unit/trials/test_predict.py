@@ -11,9 +11,10 @@ from support.files import small_models
 from support.running.runs import reports_of
 from trials import predict, tasks
 from trials.contract import Setup
-from trials.loop.final import training as final
 from trials.running.arithmetic import Arithmetic
 from trials.running.report_grid import budget_from
+from trials.tasks.final import training as final
+from trials.tasks.final.parts import FinalParts
 from trials.tasks.images import processor
 from unit.trials.tasks.images.test_task import images
 
@@ -102,8 +103,7 @@ def test_a_table_of_another_format_names_the_same_classes(tmp_path):
     part = {"kind": "tabular", "validation": 0.25, "target": "kind", "test": "odd.parquet"}
     for train_file, test_file in [("odd.csv", "odd.parquet"), ("odd.parquet", "odd.csv")]:
         task = tasks.load({**part, "train": train_file, "test": test_file}, tmp_path)
-        data = task.prepare({})
-        tested = task.final().on_test(data, {})
+        tested = FinalParts(task).on_test({})
         assert set(np.unique(tested.validation.categorical)) == {1, 2}, (
             "0 stands for an unknown class"
         )

@@ -32,7 +32,6 @@ class LogFile:
 
     @property
     def descriptor(self) -> int:
-        """The open file."""
         return self._file
 
     @property
@@ -41,7 +40,6 @@ class LogFile:
         return os.fstat(self._file).st_size
 
     def write(self, piece: bytes) -> None:
-        """Add printed bytes."""
         while piece:
             written = os.write(self._file, piece)
             piece = piece[written:]
@@ -58,7 +56,6 @@ class LogFile:
         return size == 0 or os.pread(self._file, 1, size - 1) == b"\n"
 
     def keep_small(self) -> None:
-        """Put the log aside if it has become too large."""
         with _cutting:
             if self.size > MOST_BYTES:
                 self._put_aside()

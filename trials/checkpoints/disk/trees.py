@@ -37,21 +37,17 @@ def links_in(root: Path) -> dict[str, Path]:
     return {path.relative_to(root).as_posix(): path for path in links}
 
 
-def copy(source: Path, target: Path) -> list[str]:
+def copy(source: Path, target: Path) -> None:
     """Copy a folder with its modes and times, and links as links. Links into the folder by its
-    absolute path become relative. Returns the names of pipes, sockets and devices, which are not
-    copied. Raises OSError if the disk is full, or something cannot be read or written."""
-    left_out: list[str] = []
+    absolute path become relative. Pipes, sockets and devices are not copied. Raises OSError if the
+    disk is full, or something cannot be read or written."""
 
     def special(folder: str, names: list[str]) -> list[str]:
-        found = [name for name in names if _is_special(Path(folder, name))]
-        left_out.extend(found)
-        return found
+        return [name for name in names if _is_special(Path(folder, name))]
 
     shutil.copytree(source, target, symlinks=True, ignore=special, dirs_exist_ok=True)
     for name, link in links_in(target).items():
         _keep_inside(link, source.absolute(), depth=name.count("/"))
-    return left_out
 
 
 def _is_special(path: Path) -> bool:

@@ -52,7 +52,6 @@ def removed_on_error(draft: Path) -> Iterator[None]:
 
 
 def is_disk_full(error: BaseException) -> bool:
-    """True if an error says that a disk, or a user's share of it, is full."""
     if isinstance(error, OSError) and error.errno in _DISK_FULL:
         return True
     return os.strerror(errno.ENOSPC).lower() in text_of(error, MOST_OF_A_TRACEBACK).lower()
@@ -78,12 +77,9 @@ def manifest_of(content: bytes) -> dict[str, Any]:
 
 
 def put(draft: Path, target: Path, *, durable: bool = True) -> Path:
-    """Rename a draft to its final name, which is returned, and unlock it.
-
-    Raises:
-        FileExistsError: There is a folder of that name with files in it. The draft stays.
-        OSError: The draft cannot be flushed or renamed. It stays.
-    """
+    """Rename a draft to its final name, which is returned, and unlock it. Raises FileExistsError if
+    there is a folder of that name with files in it, OSError if the draft cannot be flushed or
+    renamed; the draft stays."""
     if durable:
         flush(draft)
     try:
@@ -110,7 +106,6 @@ def digests(folder: Path, *, durable: bool = False) -> dict[str, str]:
 
 
 def digest_of_file(path: Path) -> str:
-    """The SHA-256 of a file's content."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 

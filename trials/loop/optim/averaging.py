@@ -34,7 +34,6 @@ class Average:
         torch._foreach_lerp_(self._mean, live, 1.0 - decay)
 
     def buffers(self) -> list[torch.Tensor]:
-        """The running means of the model's buffers."""
         return self._mean[self._trained :]
 
     @contextmanager

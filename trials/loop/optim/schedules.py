@@ -52,12 +52,10 @@ def _stable_then_down(progress: float, stable: float) -> float:
 
 
 def constant(progress: float) -> float:
-    """The peak all the way."""
     return 1.0
 
 
 def linear(progress: float) -> float:
-    """A straight line from 1 to 0."""
     return 1.0 - progress
 
 

@@ -13,7 +13,7 @@ from torch import nn
 from trials.devices.graphs import Graph, NotCapturableError, Tensors, new_pool
 from trials.devices.precision import Precision
 from trials.foreign import line_of
-from trials.loop.compiling import is_captured
+from trials.loop.captured import is_captured
 from trials.loop.optim import optimizers
 from trials.loop.optim.averaging import Average
 from trials.settings import Settings
@@ -72,7 +72,6 @@ class Updates:
         return norm
 
     def _plain_step(self) -> tuple[torch.Tensor, bool]:
-        """The norm of the gradients, and whether the loss scaler has let the step be taken."""
         scaler = self._scaler
         scaler.unscale_(self._optimizer)
         norm = self._clip()
@@ -111,7 +110,6 @@ class Updates:
         return nn.utils.get_total_norm(gradients)
 
     def averaged(self) -> AbstractContextManager[None]:
-        """The context in which the model has the weights to evaluate and to save."""
         return nullcontext() if self._average is None else self._average.in_place()
 
     def buffers(self) -> list[torch.Tensor]:

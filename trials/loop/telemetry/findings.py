@@ -29,8 +29,6 @@ OVERFIT_RISE = 0.05
 """The rise of the validation loss above its best, as a share; by chance it rises less."""
 OVERFIT_FALL = 0.05
 """The fall of the training loss meanwhile, as a share."""
-STARVATION_SHARE = 0.3
-"""Time waiting for batches over training time."""
 
 
 def diagnose(history: RunHistory, checks: Sequence[Check] | None = None) -> tuple[Finding, ...]:
@@ -123,20 +121,10 @@ def plateau(history: RunHistory) -> str | None:
     return f"the validation loss was {reached}, and {after.loss:.3g} at best after"
 
 
-def data_starvation(history: RunHistory) -> str | None:
-    """The device waits for batches."""
-    waited = history.waited_s
-    if history.steps < FEWEST_POINTS or waited <= STARVATION_SHARE * history.trained_s:
-        return None
-    share = waited / history.trained_s
-    return f"{share:.0%} of the training time ({waited:.3g} s) was spent waiting for batches"
-
-
 SEVERITY: dict[Check, Severity] = {
     divergence: Severity.CRITICAL,
     overfitting: Severity.WARNING,
     plateau: Severity.NOTICE,
-    data_starvation: Severity.WARNING,
 }
 """Every check; a finding has the name of its check."""
 CHECKS = tuple(SEVERITY)

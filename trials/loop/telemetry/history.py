@@ -4,9 +4,7 @@ A series has at most `MOST` points, and a full one merges its neighbours. The hi
 checkpoints, so that a trial's health covers all its attempts.
 """
 
-import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from statistics import fmean
 from typing import Any
@@ -64,41 +62,23 @@ class RunHistory:
 
     Args:
         losses: The training loss, in order; one point is the mean of `every` steps.
-        trained_s: Seconds trained, waiting included.
         counted: The word for what `step` counts.
     """
 
     losses: tuple[float, ...] = ()
     every: int = 1
     reports: tuple[Losses, ...] = ()
-    steps: int = 0
-    waited_s: float = 0.0
-    trained_s: float = 0.0
     counted: str = "step"
 
 
 class Trace:
-    """Collects the history of a run. `clock`: seconds, for the time spent waiting for batches; only
-    differences count."""
+    """Collects the history of a run."""
 
-    def __init__(self, clock: Callable[[], float] = time.perf_counter) -> None:
-        self._clock = clock
+    def __init__(self) -> None:
         self._losses = Series()
         self._reports: list[Losses] = []
-        self._steps = 0
-        self._waited_s = 0.0
-
-    @contextmanager
-    def waiting(self) -> Iterator[None]:
-        """The context of waiting for a batch: training stops meanwhile."""
-        began = self._clock()
-        try:
-            yield
-        finally:
-            self._waited_s += self._clock() - began
 
     def step(self, loss: float) -> None:
-        self._steps += 1
         self._losses.add(loss)
 
     def report(self, step: int, train_loss: float, loss: float) -> None:
@@ -106,15 +86,11 @@ class Trace:
         if len(self._reports) > MOST:
             del self._reports[1:-1:2]
 
-    def history(self, trained_s: float, counted: str = "step") -> RunHistory:
-        """The history so far, as a `RunHistory`."""
+    def history(self, counted: str = "step") -> RunHistory:
         return RunHistory(
             losses=tuple(self._losses.points),
             every=self._losses.every,
             reports=tuple(self._reports),
-            steps=self._steps,
-            waited_s=self._waited_s,
-            trained_s=trained_s,
             counted=counted,
         )
 
@@ -122,12 +98,8 @@ class Trace:
         return {
             "losses": self._losses.state_dict(),
             "reports": [asdict(each) for each in self._reports],
-            "steps": self._steps,
-            "waited_s": self._waited_s,
         }
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         self._losses.load_state_dict(state["losses"])
         self._reports = [Losses(**each) for each in state["reports"]]
-        self._steps = state["steps"]
-        self._waited_s = state["waited_s"]

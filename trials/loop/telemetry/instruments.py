@@ -68,7 +68,6 @@ class Telemetry:
         self._samples = self._tokens = self._cells = 0
 
     def step(self, step: TakenStep) -> None:
-        """Add an optimizer step, without waiting for the device."""
         self._pending.append(step)
 
     def count(self, tokens: int, cells: int) -> None:
@@ -114,7 +113,6 @@ class Telemetry:
         return Diverged(f"{at} ({facts}); try a lower learning rate")
 
     def check(self) -> None:
-        """Settle, and note the GPU's utilisation."""
         self.settle()
         self._utilization += _utilization(self._device)
 
@@ -141,13 +139,10 @@ class Telemetry:
         return metrics
 
     def peak_memory_bytes(self) -> float:
-        """The peak of the device's memory, as a metric."""
         return float(memory.peak_bytes(self._device))
 
-    def findings(self, seconds: float) -> tuple[Finding, ...]:
-        """The findings about the run's health after so many seconds of training."""
-        history = self.trace.history(seconds)
-        return findings.diagnose(history)
+    def findings(self) -> tuple[Finding, ...]:
+        return findings.diagnose(self.trace.history())
 
     def state_dict(self) -> dict[str, Any]:
         assert not self._pending, "settle before saving"

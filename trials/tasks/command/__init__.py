@@ -5,6 +5,5 @@
 - `starting`: why a program is not started, and the Python that runs it
 - `report_stream`: reports in lines, and in the output or a file as they come
 - `attempt_folder`: the folder that a program writes into, and the checkpoints of it
-- `wandb_run`, `wandb_hook`: scripts of W&B sweeps, and the `wandb` that they find
 - `output`: the log of all other output; the line in it that says why it ended
 """

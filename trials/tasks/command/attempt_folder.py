@@ -67,7 +67,6 @@ class AttemptFolder:
             self.progress = json.loads((checkpoint.files / PROGRESS).read_text())
 
     def write_params(self, params: Mapping[str, Any]) -> Path:
-        """Write all parameters as JSON beside the program's files, and return the file."""
         file = self.home / PARAMS
         file.write_text(json.dumps(dict(params), indent=1))
         return file

@@ -14,6 +14,7 @@ from trials.contract import Setting, Setup, TaskError
 from trials.descriptions import report_pattern
 from trials.descriptions.command import line_of
 from trials.descriptions.command_line import CommandLine
+from trials.descriptions.programs import Start, Surroundings, programs_of
 from trials.tasks.command import starting
 from trials.tasks.command.run import Command, CommandRun
 
@@ -31,15 +32,15 @@ class CommandTask:
         if not folder.is_dir():
             raise TaskError.at("task.cwd", f"there is no folder {folder}")
         _demand_program(line, folder)
+        programs = programs_of(task)
         self._command = Command(
+            task=task,
             line=line,
             base=folder,
-            reports=task.get("reports"),
+            surround=_surround if programs is None else programs.surround,
             patterns=tuple(map(report_pattern.ReportPattern, report_pattern.texts_of(task))),
-            resource=task.get("resource", report_pattern.RESOURCE),
             ends_early=task.get("ends_early", True),
-            resumes=task.get("resumes", "library" not in task),
-            config=task.get("config", {}) if "library" in task else None,
+            resumes=task.get("resumes", programs is None),
         )
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -53,6 +54,15 @@ class CommandTask:
 
     def start(self, setup: Setup, data: Any) -> CommandRun:
         return CommandRun(self._command, setup)
+
+
+def _surround(start: Start) -> Surroundings:
+    reports = start.task.get("reports")
+    return Surroundings(
+        words=CommandLine(start.task["run"]).filled(start.values),
+        resource=start.task.get("resource", report_pattern.RESOURCE),
+        reports=None if reports is None else start.folder / reports,
+    )
 
 
 def _demand_program(line: CommandLine, folder: Path) -> None:

@@ -61,7 +61,6 @@ class Output:
         return "\n".join(self._last)
 
     def write(self, line: bytes) -> None:
-        """Add a line, with its end."""
         text = visible(line)
         self.words.take(text)
         if text.strip():

@@ -127,8 +127,6 @@ class ReportStream:
 
 @dataclass(frozen=True, slots=True)
 class ReportLine:
-    """A report as a program prints it."""
-
     resource: float
     metrics: dict[str, float]
 

@@ -6,10 +6,11 @@ may first go on for a while. A trial that waits at a rung waits suspended.
 """
 
 import collections
+import os
 import signal
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ from typing import Any
 from trials.contract import Finding, ProgramFailed, Report, Setup, Severity
 from trials.descriptions.command import GRACE_S
 from trials.descriptions.command_line import BUDGET, FOLDER, PARAMS, RESUME, SEED, CommandLine
+from trials.descriptions.programs import Start, Surroundings
 from trials.descriptions.report_pattern import ReportPattern
 from trials.loop.telemetry.findings import beyond_budget
 from trials.running.exit_codes import NOT_STARTED, exit_text
@@ -26,7 +28,6 @@ from trials.tasks.command.attempt_folder import AttemptFolder
 from trials.tasks.command.output import Output
 from trials.tasks.command.program import Program, Source, own_environment
 from trials.tasks.command.report_stream import ReportLine, ReportStream
-from trials.tasks.command.wandb_run import WandbRun, config_of
 
 _IMPORT = "No module named"  # in the output of a Python that lacks a package
 POLL_S = 0.1
@@ -44,21 +45,19 @@ class Command:
     """A command as a study file states it.
 
     Args:
-        reports: The file of the attempt's folder with the reports; None for standard output.
+        surround: What its program is started with in an attempt.
         patterns: The patterns of reports; empty if they are lines of JSON, or rows of CSV.
         ends_early: Whether it may end before its budget: with exit code 0 it is complete then.
         resumes: Whether it continues from the files of its folder.
-        config: For the script of a W&B sweep: constants of its config; None for other programs.
     """
 
+    task: Mapping[str, Any]
     line: CommandLine
     base: Path
-    reports: str | None
+    surround: Callable[[Start], Surroundings]
     patterns: tuple[ReportPattern, ...]
-    resource: str
     ends_early: bool
     resumes: bool
-    config: Mapping[str, Any] | None = None
 
 
 class CommandRun:
@@ -72,7 +71,6 @@ class CommandRun:
         self._output = Output(setup.log)
         self._folder = AttemptFolder(setup, resumes=command.resumes)
         progress = self._folder.progress
-        self._is_continued = bool(progress)
         self._reports = collections.deque(ReportLine(*each) for each in progress.get("pending", []))
         """Reports that are yet to be yielded."""
         self._reached: float = progress.get("reached", 0.0)
@@ -83,17 +81,13 @@ class CommandRun:
         """The resource of the last report of this attempt's program."""
         self._metrics: Mapping[str, float] = {}
         self._watch = Stopwatch(progress.get("elapsed", 0.0))
-        self._given = self._given_values()
-        self._wandb: WandbRun | None = None
-        goal, reports, resource = setup.goal, command.reports, command.resource
-        metric = None if goal is None else goal.metric
-        file = None if reports is None else self._folder.path / reports
-        if command.config is not None:
-            config = config_of(command.config, setup.params, self._given)
-            self._wandb = WandbRun(setup, self._folder.home, self._folder.path, config)
-            file, resource = self._wandb.reports, self._wandb.resource
-        self._is_in_file = file is not None
-        self._stream = ReportStream(command.patterns, file, resource, metric, self._output)
+        values, home = self._values(is_continued=bool(progress)), self._folder.home
+        start = Start(command.task, setup, values, self._folder.path, home)
+        self._surroundings = around = command.surround(start)
+        metric = None if setup.goal is None else setup.goal.metric
+        self._stream = ReportStream(
+            command.patterns, around.reports, around.resource, metric, self._output
+        )
         self._program: Program | None = None
         self._is_suspended = self._is_over = False
         self._is_at_report = False
@@ -136,28 +130,27 @@ class CommandRun:
         self._watch.go_on()
         return program
 
-    def _given_values(self) -> dict[str, Any]:
-        folder = self._folder.path
-        return {
+    def _values(self, *, is_continued: bool) -> dict[str, Any]:
+        setup, folder = self._setup, self._folder
+        values = {
+            **setup.params,
             BUDGET: int(self._total) if float(self._total).is_integer() else self._total,
-            FOLDER: str(folder),
-            RESUME: str(folder) if self._is_continued else None,
-            SEED: self._setup.seed,
+            FOLDER: str(folder.path),
+            RESUME: str(folder.path) if is_continued else None,
+            SEED: setup.seed,
         }
+        if PARAMS in self._command.line.names:
+            values[PARAMS] = folder.write_params(setup.params)
+        return values
 
     def _started(self) -> Program:
-        setup, folder, line = self._setup, self._folder, self._command.line
-        values = {**setup.params, **self._given}
-        if PARAMS in line.names:
-            values[PARAMS] = folder.write_params(setup.params)
-        environment = own_environment()
-        if self._wandb is None:
-            words = line.filled(values)
-        else:
-            environment = self._wandb.environment(environment)
-            words = self._wandb.words(line, values)
-        self._output.note(f"attempt {setup.attempt}: {' '.join(words)}")
-        program = Program(words, self._command.base, environment)
+        around = self._surroundings
+        self._output.note(f"attempt {self._setup.attempt}: {' '.join(around.words)}")
+        environment = {**own_environment(), **around.variables}
+        if around.path:
+            places = [*map(str, around.path), environment.get("PYTHONPATH", "")]
+            environment["PYTHONPATH"] = os.pathsep.join(filter(None, places))
+        program = Program(around.words, self._command.base, environment)
         if program.other_python is not None:
             self._output.note(f"it runs on {program.other_python}, not on {sys.executable}")
         return program
@@ -174,13 +167,13 @@ class CommandRun:
 
     def _take_report(self, report: ReportLine) -> None:
         resource = report.resource
-        if self._is_in_file and resource <= self._known:
+        if self._surroundings.reports is not None and resource <= self._known:
             return  # the file is read as a whole
         if resource <= self._printed:
             if self._command.patterns:
                 return  # a summary for people
             what = f"the command reported {in_full(resource)} after {in_full(self._printed)}"
-            raise ProgramFailed(f"{what}: the {self._command.resource} must rise")
+            raise ProgramFailed(f"{what}: the {self._surroundings.resource} must rise")
         is_first = self._printed == 0.0
         self._printed = resource
         if resource <= self._known:
@@ -197,7 +190,7 @@ class CommandRun:
     def _hand_over(self, report: ReportLine) -> Report:
         resource, metrics = report.resource, report.metrics
         elapsed = self._watch.seconds
-        self._folder.history.note(metrics, elapsed, None)
+        self._folder.history.note(metrics, None)
         self._reached, self._metrics = resource, metrics
         if resource >= self._total:
             self._end_by = time.monotonic() + FINISH_S
@@ -206,12 +199,13 @@ class CommandRun:
         return Report(resource, metrics, elapsed=elapsed, checkpoint=saved, best=best)
 
     def _has_summary(self, program: Program) -> bool:
-        """Take in the summary of a W&B run that has ended well, once, as the last report."""
-        if self._wandb is None or program.code != 0 or self._known >= self._total:
+        """Take in the summary of a program that has ended well, once, as the last report."""
+        summary = self._surroundings.summary
+        if summary is None or program.code != 0 or self._known >= self._total:
             return False
-        self._take_report(self._wandb.end())
-        what = f"the run has logged the objective {self._wandb.logged} times"
-        self._output.note(f"{what}; per_trial is {in_full(self._total)}, where its summary counts")
+        metrics, note = summary()
+        self._take_report(ReportLine(self._total, metrics))
+        self._output.note(note)
         return True
 
     def _finish(self, program: Program) -> None:
@@ -258,8 +252,9 @@ class CommandRun:
             return "it may end there without ends_early: false in the task"
         if self._command.patterns:
             return "no line of it matches the task's report"
-        example = f'{{"{self._command.resource}": 1, "accuracy": 0.8}}'
-        where = self._command.reports or "its standard output"
+        example = f'{{"{self._surroundings.resource}": 1, "accuracy": 0.8}}'
+        file = self._surroundings.reports
+        where = "its standard output" if file is None else file.relative_to(self._folder.path)
         return f"a report is a line such as {example} in {where}"
 
     def _end_program(self, program: Program, why: str) -> bool:

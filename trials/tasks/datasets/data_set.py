@@ -57,8 +57,6 @@ Mask = npt.NDArray[np.bool_]
 
 
 class DataSet(abc.ABC, Generic[SpecT, Examples]):
-    """The data of a task. A kind reads a file, and encodes examples."""
-
     TYPES: ClassVar[tuple[type, ...]]
     """The dataclasses that prepared data is made of."""
     UNIT: ClassVar[str] = "row"
@@ -74,10 +72,6 @@ class DataSet(abc.ABC, Generic[SpecT, Examples]):
     @abc.abstractmethod
     def encode(self, train: Examples, validation: Examples, settings: Any) -> Any:
         """Flat arrays in a dataclass. Raises TaskError: with every problem of the model."""
-
-    @abc.abstractmethod
-    def with_test(self, data: Any, test: Examples, settings: Any) -> Any:
-        """Encoded data with test samples in place of the validation samples."""
 
     def unfit(self, train: Examples) -> Iterable[Problem]:
         """Reasons why a training file with valid values cannot be learnt from."""
@@ -101,7 +95,6 @@ class DataSet(abc.ABC, Generic[SpecT, Examples]):
         return examples  # type: ignore[return-value]
 
     def notes(self, examples: Examples) -> Iterable[str]:
-        """Sentences on how a file was read."""
         return ()
 
     def remarks(self, train: Examples) -> Iterable[tuple[str, str]]:
@@ -110,7 +103,6 @@ class DataSet(abc.ABC, Generic[SpecT, Examples]):
         return ()
 
     def taken(self, examples: Any, mask: Mask) -> Any:
-        """The examples where the mask is true."""
         return list(itertools.compress(examples, mask))
 
     def problems(self, remark: Callable[[str, str], None] | None = None) -> list[Problem]:
@@ -135,11 +127,17 @@ class DataSet(abc.ABC, Generic[SpecT, Examples]):
             raise TaskError(problems)
         return self.encode(*parts, settings)
 
-    def on_test(self, data: Any, settings: Any) -> Any:
-        """Encoded data with test samples, which have no problems, in place of the validation."""
+    def on_test(self, settings: Any) -> Any:
+        """Encoded data without problems, with test samples in place of the validation samples."""
+        parts, _ = self._parts(*self._train())
+        assert parts is not None
+        train, _ = parts
+        return self.encode(train, self.test_examples(), settings)
+
+    def test_examples(self) -> Examples:
         assert self.spec.test is not None
         test, _ = self.examples(self.spec.test, "task.test")
-        return self.with_test(data, test, settings)
+        return test
 
     def _remarks(
         self, train: Examples, validation: Examples, test: Examples | None

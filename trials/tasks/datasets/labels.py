@@ -41,13 +41,11 @@ def rarest(rows: Sequence[Sequence[str]]) -> list[str]:
 
 
 def listed(names: Iterable[str], separator: str = ", ") -> str:
-    """The first of some names."""
     found = list(names)
     return separator.join([*found[:FIRST], *(["..."] if len(found) > FIRST else [])])
 
 
 def quoted(text: str) -> str:
-    """The beginning of a text, in quotes."""
     return repr(text if len(text) <= LONGEST else f"{text[:LONGEST]}…")
 
 
@@ -60,7 +58,6 @@ def alike(names: Iterable[str]) -> list[list[str]]:
 
 
 def grouped(groups: Iterable[Iterable[str]]) -> str:
-    """Groups of names in words."""
     return listed((" and ".join(map(quoted, group)) for group in groups), "; ")
 
 

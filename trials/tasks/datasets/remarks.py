@@ -18,7 +18,6 @@ NEARLY_ALL = 0.9
 
 
 def on_classes(counts: collections.Counter[str], unit: str) -> Iterator[str]:
-    """Sentences on the classes of training rows."""
     yield from on_names(counts, unit)
     (most, count), total = counts.most_common(1)[0], counts.total()
     if NEARLY_ALL * total <= count < total:
@@ -38,7 +37,6 @@ def on_names(counts: collections.Counter[str], unit: str) -> Iterator[str]:
 
 
 def on_quantities(numbers: Floats, unit: str) -> Iterator[str]:
-    """Sentences on the numbers that are learnt."""
     values, counts = np.unique(numbers, return_counts=True)
     count, total = int(counts.max()), len(numbers)
     if NEARLY_ALL * total <= count < total:
@@ -88,6 +86,5 @@ def usual_range(numbers: Floats) -> tuple[float, float]:
 
 
 def within(numbers: Floats, limits: tuple[float, float]) -> Floats:
-    """The numbers in a range."""
     low, high = limits
     return numbers[(numbers >= low) & (numbers <= high)]

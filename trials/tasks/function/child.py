@@ -87,7 +87,6 @@ class Line:
         return self._is_stopping
 
     def wait(self) -> Any:
-        """Wait for the go-ahead, or the end of the trial."""
         while not self._is_stopping:
             order = self._connection.recv()
             if isinstance(order, GoOn):
@@ -223,7 +222,6 @@ class Child:
         self._tasks: dict[bytes, FunctionTask] = {}
 
     def serve(self) -> None:
-        """Train attempts, until the worker needs this process no more."""
         while True:
             try:
                 order = self._connection.recv()

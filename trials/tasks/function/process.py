@@ -120,7 +120,6 @@ class TrainingProcess:
         return ProcessEnded(f"the process of the training ended with {exit_text(code)}", code)
 
     def preload(self, library: str) -> None:
-        """Import a library ahead of the next attempt."""
         if not self._has_preloaded:
             self._has_preloaded = True
             self.say(Preload(library))
@@ -133,7 +132,6 @@ class TrainingProcess:
             self.kill()
 
     def kill(self) -> None:
-        """End it at once."""
         self._process.kill()
         self._process.wait()
 

@@ -33,14 +33,12 @@ class StatePart:
 
 
 def attribute(owner: Any, name: str, words: str = "") -> StatePart:
-    """An attribute of an object."""
     return StatePart(
         words or name, lambda: getattr(owner, name), lambda value: setattr(owner, name, value)
     )
 
 
 def pair(owner: Any, read: str, put: str, words: str = "") -> StatePart:
-    """Two functions of an object: one that reads, one that puts."""
     return StatePart(words or read, getattr(owner, read), getattr(owner, put))
 
 
@@ -191,8 +189,6 @@ def _put_decimal(before: tuple[Any, ...]) -> None:
 
 
 class Loggers:
-    """The levels and handlers of all loggers at one moment."""
-
     def __init__(self) -> None:
         self._before = {logger: _settings(logger) for logger in _loggers()}
 

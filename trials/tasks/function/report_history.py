@@ -30,17 +30,16 @@ class ReportHistory:
         self._budget = setup.budget
         self.trained_to: float | None = None
         self._trace = Trace()
-        self._count, self._elapsed = 0, 0.0
+        self._count = 0
         self._always: frozenset[str] = frozenset({TRAIN_LOSS, *VALIDATION_LOSSES})
         self._best: float | None = None
         if state is not None:
             self._best = checkpoints.best_value()
             self._trace.load_state_dict(state["trace"])
-            self._count, self._elapsed = state["count"], state["elapsed"]
+            self._count = state["count"]
             self._always = frozenset(state["always"])
 
-    def note(self, metrics: Mapping[str, float], elapsed: float, saved: Path | str | None) -> None:
-        """Add a report after some seconds of training in all attempts, with its checkpoint."""
+    def note(self, metrics: Mapping[str, float], saved: Path | str | None) -> None:
         self._count += 1
         self._always &= frozenset(metrics)
         train_loss = metrics.get(TRAIN_LOSS, 0.0)
@@ -48,12 +47,10 @@ class ReportHistory:
         loss = losses[0] if losses else 0.0
         self._trace.step(train_loss)
         self._trace.report(self._count, train_loss, loss)
-        self._elapsed = elapsed
         if saved is not None:
             self.mark_best(metrics, saved)
 
     def mark_best(self, metrics: Mapping[str, float], saved: Path | str) -> None:
-        """Make a checkpoint the best one, if its report is the best so far."""
         goal = self._goal
         value = None if goal is None else metrics.get(goal.metric)
         if goal is None or value is None or not math.isfinite(value):
@@ -64,7 +61,7 @@ class ReportHistory:
             self._checkpoints.mark_best(saved, value)
 
     def findings(self) -> tuple[Finding, ...]:
-        history = self._trace.history(self._elapsed, counted="report")
+        history = self._trace.history(counted="report")
         checks = []
         measured = not self._always.isdisjoint(VALIDATION_LOSSES)
         if TRAIN_LOSS in self._always:
@@ -83,6 +80,5 @@ class ReportHistory:
         return {
             "trace": self._trace.state_dict(),
             "count": self._count,
-            "elapsed": self._elapsed,
             "always": sorted(self._always),
         }

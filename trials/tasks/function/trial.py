@@ -67,17 +67,14 @@ class FunctionCall:
             self.checkpoints.continue_from(source, found.path)
 
     def broadcast(self, subject: str, decide: Callable[[], T]) -> T:
-        """The result of `decide`, as `contract.Ranks.broadcast`."""
         return decide() if self._ranks is None else self._ranks.broadcast(subject, decide)
 
     @property
     def stopping(self) -> bool:
-        """The trial is over."""
         return self._is_stopping()
 
     @property
     def has_reported(self) -> bool:
-        """This call has reported."""
         return self._resource > 0
 
     @property
@@ -99,7 +96,6 @@ class FunctionCall:
 
     @property
     def best(self) -> Path | str | None:
-        """The checkpoint of the best report of this call, if any."""
         if not self.is_first:
             return self.best_of_first
         return None if self.newest is None else self.checkpoints.best_until(self.newest)
@@ -124,7 +120,7 @@ class FunctionCall:
             (draft, state), self._draft = self._draft, None
             saved = self.newest = self.checkpoints.commit(draft, Label(reached, state=state))
         elapsed = self.watch.seconds
-        self.history.note(values, elapsed, saved)
+        self.history.note(values, saved)
         if saved is not None:
             best = self.checkpoints.reported(reached, saved)
         self._resource = reached
@@ -150,7 +146,6 @@ class FunctionCall:
             self._draft = None
 
     def raise_if_stopping(self) -> None:
-        """Raise `TrialStopped` if the trial is over."""
         if self.stopping:
             raise TrialStopped
 
@@ -255,16 +250,9 @@ class FunctionTrial:
         return self._call.newest, self._call.best
 
     def ask(self, name: str, distribution: str) -> Any:
-        """Ask the study for the value of a new parameter, and wait for it.
-
-        An attempt that repeats or continues the trial finds the value among its parameters.
-
-        Args:
-            distribution: In the JSON that Optuna writes distributions in.
-
-        Raises:
-            TrialStopped: The trial is over.
-        """
+        """Ask the study for the value of a new parameter, and wait for it. An attempt that repeats
+        or continues the trial finds the value among its parameters. `distribution`: in the JSON
+        that Optuna writes distributions in. Raises TrialStopped if the trial is over."""
         question = Question(plain(name), plain(distribution))
         return self._call.broadcast("value", lambda: self._wait_for(question))
 
@@ -313,7 +301,6 @@ class FunctionTrial:
 
 
 def require_all_read(trial: FunctionTrial) -> None:
-    """Raise a ValueError if a script has not read all parameters, as they would have no effect."""
     if trial.unread:
         names = ", ".join(sorted(trial.unread))
         what = f"the script has not read {names} of the study file before its first report"

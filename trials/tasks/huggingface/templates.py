@@ -17,10 +17,9 @@ import transformers
 from torch import nn
 
 from trials.contract import TaskError
-from trials.data import packed_rows
 from trials.data.batching import Sequences
 from trials.descriptions.models import Pretrained, Scratch
-from trials.loop.compiling import ALWAYS, is_captured
+from trials.loop.captured import is_captured
 from trials.running.randomness import Use, derive, seed_everything
 from trials.settings import Settings
 from trials.tasks.huggingface import lora
@@ -86,7 +85,6 @@ def template(
 
 @functools.lru_cache(maxsize=2)
 def built(auto: Any, config: str) -> Template:
-    """The template of a model from scratch, by its configuration as JSON."""
     parsed = json.loads(config)
     configured = transformers.AutoConfig.for_model(parsed.pop("model_type"), **parsed)
     model = auto.from_config(configured)
@@ -142,7 +140,6 @@ def _modules_of(new: list[str], model: nn.Module) -> frozenset[str]:
 
 
 def small_bert(shape: Scratch, kind: ModelKind, vocabulary: int) -> transformers.BertConfig:
-    """The configuration of a BERT from scratch."""
     return transformers.BertConfig(
         vocab_size=vocabulary,
         hidden_size=shape.width,
@@ -163,8 +160,15 @@ def _fill_with(padding: int, model: transformers.PreTrainedModel) -> None:
     positions by the padding keep theirs: loaded again, they would count from another number."""
     for config in (model.config, model.config.get_text_config()):
         named = getattr(config, "pad_token_id", None)
-        if named is None or not packed_rows.first_position(model):
+        if named is None or not _numbers_by_padding(model):
             config.pad_token_id = padding
+
+
+def _numbers_by_padding(model: nn.Module) -> bool:
+    for name, module in model.named_modules():
+        if isinstance(module, nn.Embedding) and name.endswith("position_embeddings"):
+            return module.padding_idx is not None
+    return False
 
 
 def uncached(model: nn.Module) -> dict[str, bool]:
@@ -184,9 +188,9 @@ def reads_types(model: transformers.PreTrainedModel, types: Sequences) -> bool:
 def always_masked(model: nn.Module, settings: Settings, device: torch.device) -> bool:
     """True if a model gets a mask for batches without padding too. For transformers' own models no
     mask means the same, without a wait for the device. A model's own code may treat it differently,
-    and a model would be compiled or captured with and without."""
+    and a model would be captured with and without."""
     own = type(model).__module__.startswith("transformers.")
-    return not own or settings.compile == ALWAYS or is_captured(settings, device)
+    return not own or is_captured(settings, device)
 
 
 def build(template: Template, settings: Settings, seed: int) -> transformers.PreTrainedModel:

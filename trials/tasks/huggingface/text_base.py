@@ -36,7 +36,6 @@ class TextSpec(DataSpec):
         return self.model
 
     def columns(self, name: str) -> dict[str, str]:
-        """The columns of one of the task's own fields, by field."""
         found = {}
         for field_name, column in self.fields.items():
             first, _, _ = field_name.partition("[")

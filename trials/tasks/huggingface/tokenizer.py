@@ -49,42 +49,16 @@ def load(
     if isinstance(model, Scratch):
         _check(lengths, SCRATCH_POSITIONS)
         return (scratch or word_pieces)(texts, model.vocabulary)
-    from transformers import AutoConfig
+    from transformers import AutoConfig, AutoTokenizer
 
     with loading(model):
         config = AutoConfig.from_pretrained(model.name, trust_remote_code=model.trusted)
-    tokenizer = _of(model, **options)
-    longest = tokenizer.model_max_length
-    positions = getattr(config, "max_position_embeddings", None) or longest
-    _check(lengths, min(positions, longest))
-    return tokenizer
-
-
-def again(
-    model: Pretrained | Scratch, files: Mapping[str, bytes], **options: Any
-) -> PreTrainedTokenizerBase:
-    """The tokenizer of an earlier `load`, from its files and the same options."""
-    if isinstance(model, Pretrained) and model.trusted:
-        # It may bring code: the model's is trusted, and not a copy of it.
-        return _of(model, **options)
-    from transformers import AutoTokenizer
-
-    with tempfile.TemporaryDirectory() as folder:
-        for name, content in files.items():
-            (Path(folder) / name).write_bytes(content)
-        tokenizer: PreTrainedTokenizerBase = AutoTokenizer.from_pretrained(
-            folder, trust_remote_code=False
-        )
-    return tokenizer
-
-
-def _of(model: Pretrained, **options: Any) -> PreTrainedTokenizerBase:
-    from transformers import AutoTokenizer
-
-    with loading(model):
         tokenizer: PreTrainedTokenizerBase = AutoTokenizer.from_pretrained(
             model.name, trust_remote_code=model.trusted, **options
         )
+    longest = tokenizer.model_max_length
+    positions = getattr(config, "max_position_embeddings", None) or longest
+    _check(lengths, min(positions, longest))
     return tokenizer
 
 

@@ -36,7 +36,6 @@ class ImageSpec(DataSpec):
 
     @property
     def side(self) -> int:
-        """The side of the squares that the images of a folder are scaled to, in pixels."""
         return SIZE if self.size is None else self.size
 
     @property
@@ -90,8 +89,6 @@ class ImageData:
 
 
 class ImageDataSet(DataSet[ImageSpec, Images]):
-    """Images from a folder or a .npz file."""
-
     TYPES = (ImageData,)
     UNIT = "image"
 
@@ -145,10 +142,6 @@ class ImageDataSet(DataSet[ImageSpec, Images]):
             means=tuple(means),
             deviations=tuple(deviation or 1.0 for deviation in deviations),
         )
-
-    def with_test(self, data: ImageData, test: Images, settings: Settings) -> ImageData:
-        found = labels.numbers_of(test.names, data.labels)
-        return replace(data, validation=test.pixels, validation_labels=found)
 
 
 def _archive(path: Path, where: str) -> Images:

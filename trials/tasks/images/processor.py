@@ -72,7 +72,6 @@ def _side(stated: dict[str, Any], model: str) -> int | None:
 
 
 def write(folder: Path, side: int, means: tuple[float, ...], deviations: tuple[float, ...]) -> None:
-    """Write a processor that changes images as in training."""
     content = {
         "image_processor_type": "ViTImageProcessor",
         "do_resize": True,

@@ -45,7 +45,6 @@ class Scored:
 
     @property
     def missed(self) -> int:
-        """The number of targets that were cut off."""
         if self.cells is None:
             return 0
         return int(np.count_nonzero(self.cells.tokens == IGNORED))

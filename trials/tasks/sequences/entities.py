@@ -73,8 +73,6 @@ def _strict(parts: Sequence[tuple[str, str]]) -> list[Entity]:
 
 
 class Counts(NamedTuple):
-    """Counts of entities in some sequences, which add up."""
-
     correct: int
     """Predicted with their type and both ends right."""
     existing: int

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
@@ -20,7 +19,7 @@ import numpy as np
 
 from trials.contract import Problem, TaskError
 from trials.data.batching import Sequences
-from trials.descriptions.text import BLOCKS, LANGUAGE_MODELING, PackingSettings
+from trials.descriptions.text import BLOCKS, LANGUAGE_MODELING
 from trials.settings import Settings
 from trials.tasks.datasets import tables
 from trials.tasks.datasets.data_set import DataSet
@@ -33,8 +32,6 @@ if TYPE_CHECKING:
 
 
 class LanguageDataSet(DataSet[TextSpec, list[str]]):
-    """Documents, joined into blocks or each by itself."""
-
     TYPES = SEQUENCE_TYPES
     UNIT = "document"
 
@@ -54,12 +51,6 @@ class LanguageDataSet(DataSet[TextSpec, list[str]]):
         held_out, scored_bytes = _cut(tokenizer, validation, length, samples)
         facts = text_tokenizer.facts_of(tokenizer)
         return SequenceData(learnt, held_out, **facts, scored_bytes=scored_bytes)
-
-    def with_test(self, data: SequenceData, test: list[str], settings: Settings) -> SequenceData:
-        tokenizer = text_tokenizer.again(self.spec.model, data.tokenizer_files)
-        length, samples = settings.max_length, self.spec.fields["samples"]
-        validation, scored_bytes = _cut(tokenizer, test, length, samples)
-        return replace(data, validation=validation, scored_bytes=scored_bytes)
 
 
 def _paragraphs(path: Path, where: str) -> list[str]:
@@ -120,7 +111,7 @@ def _apart(documents: Sequence[list[int]], size: int) -> Split:
 
 class LanguageModeling(TextTask):
     DESCRIPTION = LANGUAGE_MODELING
-    SETTINGS = PackingSettings
+    SETTINGS = Settings
     DATA = LanguageDataSet
     FIELDS: ClassVar = {"text": "text", "samples": BLOCKS}
     WORKLOAD = "trials.tasks.sequences.workload:LanguageWorkload"

@@ -9,7 +9,7 @@ different lengths are scored on the same tokens.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
@@ -28,15 +28,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Pair:
-    """A text to read, and a text to write."""
-
     source: str
     target: str
 
 
 class PairDataSet(DataSet[TextSpec, list[Pair]]):
-    """Pairs of a text to read and a text to write."""
-
     TYPES = SEQUENCE_TYPES
 
     def examples(self, path: Path, where: str) -> tuple[list[Pair], list[Problem]]:
@@ -74,16 +70,6 @@ class PairDataSet(DataSet[TextSpec, list[Pair]]):
             },
             scored_bytes=_bytes_of(tokenizer, targets, validation, scored),
         )
-
-    def with_test(
-        self, data: SequenceData, test: list[Pair], settings: SequenceToSequenceSettings
-    ) -> SequenceData:
-        tokenizer = text_tokenizer.again(self.spec.model, data.tokenizer_files)
-        _, length = settings.target_lengths
-        validation, *_ = _tokenise(tokenizer, test, settings.max_length, length)
-        targets = Scored(_target_tokens(tokenizer, test, length)[0])
-        scored_bytes = _bytes_of(tokenizer, targets, test, length)
-        return replace(data, validation=validation, scored=targets, scored_bytes=scored_bytes)
 
 
 def _tokenise(

@@ -10,7 +10,7 @@ from __future__ import annotations
 import collections
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -18,7 +18,7 @@ import numpy as np
 
 from trials.contract import Problem, TaskError
 from trials.data.batching import Sequences
-from trials.descriptions.text import TOKEN_CLASSIFICATION, PackingSettings
+from trials.descriptions.text import TOKEN_CLASSIFICATION
 from trials.settings import Settings
 from trials.tasks.datasets import labels, remarks, tables
 from trials.tasks.datasets.data_set import DataSet
@@ -39,8 +39,6 @@ _OPTIONS: dict[str, Any] = {"add_prefix_space": True}
 
 @dataclass(frozen=True)
 class Sentence:
-    """Words, each with its tag."""
-
     words: tuple[str, ...]
     tags: tuple[str, ...]
 
@@ -89,13 +87,6 @@ class TokenDataSet(DataSet[TextSpec, list[Sentence]]):
         return SequenceData(
             learnt, held_out, **facts, labels=tuple(names), scored=scored, cut=all_cut
         )
-
-    def with_test(
-        self, data: SequenceData, test: list[Sentence], settings: Settings
-    ) -> SequenceData:
-        tokenizer = text_tokenizer.again(self.spec.model, data.tokenizer_files, **_OPTIONS)
-        validation, scored, _ = _tokenise(tokenizer, test, data.labels, settings.max_length)
-        return replace(data, validation=validation, scored=scored)
 
 
 def _tags(sentences: Sequence[Sentence]) -> list[str]:
@@ -197,7 +188,7 @@ def _laid_out(
 
 class TokenClassification(TextTask):
     DESCRIPTION = TOKEN_CLASSIFICATION
-    SETTINGS = PackingSettings
+    SETTINGS = Settings
     DATA = TokenDataSet
     FIELDS: ClassVar = {"tokens": "tokens", "tags": "tags"}
     WORKLOAD = "trials.tasks.sequences.workload:TokenWorkload"

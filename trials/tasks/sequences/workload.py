@@ -16,14 +16,12 @@ import transformers
 from torch import nn
 
 from trials.contract import Setup, TaskError
-from trials.data import packed_rows
 from trials.data.batching import Ints
 from trials.data.ladder import MOST_RUNGS
 from trials.data.residence import Residence
 from trials.data.samples import LABELS, Padded, Samples
 from trials.data.workload import Batch
 from trials.descriptions.models import Pretrained, Scratch
-from trials.descriptions.text import PackingSettings
 from trials.devices import processes
 from trials.devices.precision import Precision
 from trials.settings import Settings
@@ -47,12 +45,10 @@ from trials.tasks.workloads.workload import (
 class SequenceWorkload(BuiltInWorkload):
     """A model of tokens with its data on a device (also a `workload.Adaptable`). A task names its
     model (`AUTO`, `scratch`). It overrides `keep`, `count` and `measure` for metrics of its own,
-    and `outputs`, `scored` and `samples_of` if its model reads more than tokens and a mask."""
+    and `scored` and `samples_of` if its model reads more than tokens and a mask."""
 
     AUTO: ClassVar[Any]
     """The class of transformers that loads and builds the models."""
-    CAUSAL: ClassVar[bool] = False
-    """A token sees only those before it."""
 
     def __init__(
         self, named: Pretrained | Scratch, data: SequenceData, settings: Settings, setup: Setup
@@ -85,10 +81,7 @@ class SequenceWorkload(BuiltInWorkload):
             targets = Padded(residence, LABELS, split.targets, IGNORED, rungs=of_targets)
             return self.samples_of(split, [inputs, targets], residence)
 
-        if isinstance(settings, PackingSettings) and settings.packing:
-            train = self._packed(settings, residence)
-        else:
-            train = padded(data.train, rungs.training, of_targets.training)
+        train = padded(data.train, rungs.training, of_targets.training)
         files = TransformerFiles(model, source.base, data.tokenizer_files, device)
         self.merge, self.take = files.merge, files.take
         validation = padded(scored, rungs.evaluation, of_targets.evaluation)
@@ -113,20 +106,6 @@ class SequenceWorkload(BuiltInWorkload):
     def check(self, model: transformers.PreTrainedModel) -> None:
         """Raise a TaskError if a model cannot be trained on the task."""
 
-    def _packed(self, settings: Settings, residence: Residence) -> SampleSet:
-        data, model = self._data, self._model
-        split = data.train
-        lengths = split.inputs.lengths
-        longest = np.sort(lengths)[-settings.batch_size :]
-        tokens = int(longest.sum())
-        capacity = max(min(settings.max_length, tokens), 2)
-        packed_rows.demand(model, self.CAUSAL, capacity)
-        inputs = packed_rows.Filled(split.inputs, data.padding)
-        targets = packed_rows.Filled(split.targets, IGNORED)
-        first = packed_rows.first_position(model)
-        packed = packed_rows.PackedSamples(residence, inputs, targets, capacity, first)
-        return SampleSet(packed, lengths)
-
     def weight(self, rows: Ints) -> float:
         """The number of targets of the samples `rows`, at least 1."""
         return float(max(self._weights[rows].sum(), 1))
@@ -140,8 +119,7 @@ class SequenceWorkload(BuiltInWorkload):
 
     def outputs(self, batch: Batch) -> torch.Tensor:
         """The scores of all classes for each target, shape (samples, targets, classes)."""
-        inputs = packed_rows.readable(batch.inputs, self._model.config, self.CAUSAL)
-        scores: torch.Tensor = self._model(**inputs, **self._uncached).logits.float()
+        scores: torch.Tensor = self._model(**batch.inputs, **self._uncached).logits.float()
         return scores
 
     def evaluate(self, precision: Precision) -> dict[str, float]:
@@ -196,10 +174,7 @@ class SequenceWorkload(BuiltInWorkload):
 
 
 class LanguageWorkload(SequenceWorkload):
-    """A language model with its blocks or documents."""
-
     AUTO = transformers.AutoModelForCausalLM
-    CAUSAL = True
 
     @staticmethod
     def scratch(shape: Scratch, data: SequenceData) -> transformers.PretrainedConfig:
@@ -280,7 +255,8 @@ class PairWorkload(SequenceWorkload):
         return Split(data.validation.inputs, data.scored.targets)
 
     def samples_of(self, split: Split, parts: list[Padded], residence: Residence) -> SampleSet:
-        """Source and target, each padded by itself; the decoder reads the shifted target."""
+        """Source and target, each padded by itself; the decoder reads the shifted target, without a
+        mask: its padding follows its tokens, which do not see it."""
         shift = self._model.prepare_decoder_input_ids_from_labels
 
         def with_decoder_inputs(batch: Batch) -> Batch:
@@ -289,11 +265,6 @@ class PairWorkload(SequenceWorkload):
 
         samples = Samples(residence, parts, parts, with_decoder_inputs)
         return SampleSet(samples, np.stack([part.lengths for part in parts], axis=1))
-
-    def outputs(self, batch: Batch) -> torch.Tensor:
-        # The decoder's padding follows its tokens, which do not see it: it needs no mask.
-        scores: torch.Tensor = self._model(**batch.inputs, **self._uncached).logits.float()
-        return scores
 
     def check(self, model: transformers.PreTrainedModel) -> None:
         if not hasattr(model, "prepare_decoder_input_ids_from_labels"):

@@ -105,7 +105,6 @@ class ColumnTexts:
 
     @property
     def use(self) -> ColumnUse:
-        """The use that is made of the column."""
         texts, filled = len(self.rows), sum(self.rows.values())
         if texts + (self.empty > 0) < 2:
             return ColumnUse.ONE_VALUE
@@ -200,7 +199,6 @@ def columns(spec: TabularSpec, train: Texts) -> tuple[list[str], list[str]]:
 
 
 def settled(spec: TabularSpec, train: Texts) -> TabularSpec:
-    """The part, with the choices that follow from its data."""
     numeric, categorical = columns(spec, train)
     return replace(
         spec,

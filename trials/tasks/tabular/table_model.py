@@ -118,12 +118,7 @@ def _split(residence: Residence, rows: TabularRows) -> SampleSet:
 class TableModel(ModelInUse):
     """A trained perceptron with the encoding of its table. It reads a file (CSV, TSV, Parquet,
     JSON lines) as the training data were read; or a frame, in which pandas may have made `NA` a
-    missing value.
-
-    Args:
-        folder: The model of a final training, or a checkpoint of a tabular task.
-        device: A torch device, such as cuda.
-    """
+    missing value. `folder`: the model of a final training, or a checkpoint of a tabular task."""
 
     def __init__(self, folder: Path | str, device: str = "cpu") -> None:
         description = described(folder, DESCRIPTION)

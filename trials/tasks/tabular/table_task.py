@@ -45,8 +45,6 @@ class TabularData:
 
 @dataclass(frozen=True)
 class TableFile:
-    """A table with its path and the key of the study file that names it."""
-
     table: pd.DataFrame
     path: Path
     where: str
@@ -139,7 +137,9 @@ class TabularDataSet(DataSet[TabularSpec, TableFile]):
         held_out = encode(spec, encoding, validation.table)
         return TabularData(learnt, held_out, encoding)
 
-    def with_test(self, data: TabularData, test: TableFile, settings: Settings) -> TabularData:
+    def on_test(self, settings: Settings) -> TabularData:
+        data: TabularData = self.prepare(settings)
+        test = self.test_examples()
         return replace(data, validation=encode(self.spec, data.encoding, test.table))
 
 

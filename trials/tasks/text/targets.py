@@ -95,8 +95,6 @@ class TextTarget(abc.ABC):
 
 
 class OneClass(TextTarget):
-    """The class of a text, by its name."""
-
     KIND = CLASS
 
     def read(self, table: pd.DataFrame, path: Path) -> tuple[Values, list[Problem]]:

@@ -33,15 +33,8 @@ Texts = Sequence[str] | Sequence[Sequence[str]]
 
 class TextModel(ModelInUse):
     """A trained model of texts, or of pairs of texts: each text is a string, each pair a tuple.
-
-    Args:
-        folder: The model of a final training. Code in it is not run.
-        device: A torch device, such as cuda.
-
-    Raises:
-        FileNotFoundError: The folder holds no such model.
-        ValueError: It lacks weights, or holds adapters alone.
-    """
+    `folder`: the model of a final training; code in it is not run. Raises FileNotFoundError if it
+    holds no such model, ValueError if it lacks weights, or holds adapters alone."""
 
     def __init__(self, folder: Path | str, device: str = "cpu") -> None:
         about = described(folder, DESCRIPTION)

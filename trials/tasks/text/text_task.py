@@ -33,7 +33,6 @@ from trials.tasks.text.targets import (
     OneClass,
     OneNumber,
     SeveralLabels,
-    TargetEncoding,
     TextTarget,
     Values,
 )
@@ -81,10 +80,6 @@ class TextData:
     train_types: Sequences | None = None
     validation_types: Sequences | None = None
 
-    @property
-    def encoding(self) -> TargetEncoding:
-        return TargetEncoding(self.labels, self.mean, self.deviation)
-
 
 Text = tuple[str | None, ...]
 """A text, or two that make a pair."""
@@ -92,15 +87,11 @@ Text = tuple[str | None, ...]
 
 @dataclass(frozen=True)
 class Examples:
-    """Texts and their targets, row by row."""
-
     texts: list[Text]
     values: Values
 
 
 class TextDataSet(DataSet[TextSpec, Examples]):
-    """Texts, or pairs of texts, with their targets."""
-
     TYPES = (TextData, Sequences)
 
     def __init__(self, spec: TextSpec) -> None:
@@ -173,19 +164,8 @@ class TextDataSet(DataSet[TextSpec, Examples]):
             validation_types=held_out_types,
         )
 
-    def with_test(self, data: TextData, test: Examples, settings: Settings) -> TextData:
-        tokenizer = text_tokenizer.again(self.spec.model, data.tokenizer_files)
-        tokens, types, _ = tokenise(tokenizer, test.texts, settings.max_length)
-        return dataclasses.replace(
-            data,
-            validation=tokens,
-            validation_types=types,
-            validation_labels=self.target.encoded(test.values, data.encoding),
-        )
-
 
 def target_of(spec: TextSpec) -> TextTarget:
-    """The target of a task on texts."""
     if spec.kind == TEXT_REGRESSION.kind:
         return OneNumber(spec)
     return OneClass(spec) if LABEL in spec.fields else SeveralLabels(spec)
@@ -236,8 +216,6 @@ def tokenise(
 
 
 class TextClassification(TextTask):
-    """The task whose texts have a class each, or any of several labels."""
-
     DESCRIPTION = TEXT_CLASSIFICATION
     SETTINGS = Settings
     DATA = TextDataSet
@@ -246,7 +224,5 @@ class TextClassification(TextTask):
 
 
 class TextRegression(TextClassification):
-    """The task whose texts have a number each."""
-
     DESCRIPTION = TEXT_REGRESSION
     SETTINGS = TextRegressionSettings

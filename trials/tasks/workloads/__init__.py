@@ -4,5 +4,4 @@
 - `workload`: a model with its samples: batches, losses, evaluation, files of a checkpoint
 - `heads`: losses and metrics of classes, labels and quantities
 - `in_use`: a trained model in use
-- `finishing`: the steps of a final training
 """

@@ -37,16 +37,8 @@ class ModelInUse(abc.ABC):
 
     def predict(self, inputs: Any, batch_size: int = BATCH) -> list[Any]:
         """The class of each input, its labels (of a probability above a half), or its number in
-        the unit of the data.
-
-        Args:
-            inputs: As the model was trained on.
-            batch_size: Inputs that go through the model at once. Changes memory and time, not
-                results.
-
-        Raises:
-            ValueError: The inputs are not such as the model reads.
-        """
+        the unit of the data. `batch_size`: inputs that go through the model at once; it changes
+        memory and time, not results. Raises ValueError if the inputs are not such as it reads."""
         outputs = self._outputs(inputs, _checked(batch_size))
         if self._target == NUMBER:
             numbers = outputs[:, 0].double() * self._deviation + self._mean
@@ -57,14 +49,8 @@ class ModelInUse(abc.ABC):
 
     def probabilities(self, inputs: Any, batch_size: int = BATCH) -> npt.NDArray[np.float32]:
         """The probability of each of the `labels` for each input, shape (n, labels). Those of
-        classes add up to 1; each of several labels has its own.
-
-        Args:
-            inputs, batch_size: As for `predict`.
-
-        Raises:
-            ValueError: The model predicts numbers, or the inputs are not such as it reads.
-        """
+        classes add up to 1; each of several labels has its own. Raises ValueError if the model
+        predicts numbers, or the inputs are not such as it reads."""
         if self._target == NUMBER:
             raise ValueError("the model predicts a number, which has no probabilities; use predict")
         outputs = self._outputs(inputs, _checked(batch_size))

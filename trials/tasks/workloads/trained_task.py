@@ -24,7 +24,6 @@ from trials.tasks.datasets.data_set import DataSet, DataSpec
 
 if TYPE_CHECKING:
     from trials.data.workload import Workload
-    from trials.loop.final.training import Parts
     from trials.loop.training import TrainingRun
 
 
@@ -55,13 +54,11 @@ class TrainedTask(Generic[SpecT]):
         return None
 
     def workload(self, data: Any, settings: Any, setup: Setup) -> Workload:
-        """The model to train, with its data on the device."""
         build = pkgutil.resolve_name(self.WORKLOAD)
         built: Workload = build(self.model_for(settings), data, settings, setup)
         return built
 
     def spec_for(self, settings: Settings) -> SpecT:
-        """The part, with the choices of settings or of a model."""
         return self.spec
 
     def problems(self, remark: Callable[[str, str], None] | None = None) -> list[Problem]:
@@ -69,7 +66,6 @@ class TrainedTask(Generic[SpecT]):
         return self.DATA(self.spec).problems(remark)
 
     def prepare(self, params: Mapping[str, Any]) -> Any:
-        """Read, split and encode the data, or find it in the cache."""
         settings = self.SETTINGS.parse(params)
         data = self.DATA(self.spec_for(settings))
         build = functools.partial(data.prepare, settings)
@@ -84,10 +80,6 @@ class TrainedTask(Generic[SpecT]):
         decisive = [getattr(settings, name) for name in self.DATA_SETTINGS if name != "model"]
         sources, facts = (spec.train, spec.validation), (*spec.facts, *decisive)
         return prepared.fingerprint(self.DESCRIPTION.kind, sources, facts, spec.encoder)
-
-    def final(self) -> Parts:
-        parts: Parts = pkgutil.resolve_name("trials.tasks.workloads.finishing:FinalParts")(self)
-        return parts
 
     def data_key(self, params: Mapping[str, Any]) -> str:
         settings = self.SETTINGS.parse(params)

@@ -23,7 +23,7 @@ from trials.data.workload import Batch, Replay, Work
 from trials.devices import processes
 from trials.devices.precision import Precision
 from trials.devices.processes import Group
-from trials.loop.compiling import is_captured
+from trials.loop.captured import is_captured
 from trials.loop.micro_batch import MicroBatch, evaluation_batch_of
 from trials.settings import Settings
 from trials.tasks.workloads.heads import Head
@@ -122,7 +122,6 @@ class Batches:
         self._limits: dict[str, MicroBatch] = {}
 
     def parts(self, order: Ints) -> list[Ints]:
-        """Rows in batches of `eval_batch_size`."""
         return cut(order, self.size)
 
     def measured(
@@ -224,7 +223,6 @@ class BuiltInWorkload(abc.ABC):
         return self.losses(self.outputs(batch), batch.labels, self._smoothing)
 
     def evaluate_longest(self, precision: Precision) -> None:
-        """Evaluate the batch of the longest validation samples."""
         longest = longest_batch(self._eval_lengths, self._batches.size)
         with evaluating(self.model):
             self._batches.rehearse(longest, precision, self._evaluate_batch)
@@ -243,8 +241,6 @@ class BuiltInWorkload(abc.ABC):
 
 
 class OneTargetWorkload(BuiltInWorkload):
-    """A model whose samples have one target each: a class, a set of labels or a quantity."""
-
     _head: Head
     """Losses and metrics, by the kind of target; set before this class is initialised."""
     _targets: npt.NDArray[Any]

@@ -22,7 +22,6 @@ SETTINGS = {
     "learning_rate": 0.01,
     "dropout": 0.0,
     "eval_batch_size": 5,
-    "data_workers": 1,
 }
 PER_TRIAL = {"epochs": 2, "report_every": 0.5}
 NAMES = ("train_loss", "loss", "accuracy", "macro_f1", "grad_norm", "learning_rate")

@@ -12,7 +12,7 @@ from torch import nn
 from trials import tasks
 from trials.contract import Setup
 from trials.devices import memory
-from trials.loop import captured, compiling
+from trials.loop import captured
 from trials.running.report_grid import budget_from
 
 BUDGET = {"epochs": 2}
@@ -22,7 +22,7 @@ HARD = {"dropout": 0.3, "batch_size": 16, "micro_batch": 6, "learning_rate": 3e-
 @pytest.fixture(autouse=True)
 def capturing(monkeypatch):
     """Lets runs on the CPU be captured, and forgets what other tests have captured."""
-    monkeypatch.setattr(compiling, "CAPTURING", {"cuda", "cpu"})
+    monkeypatch.setattr(captured, "CAPTURING", {"cuda", "cpu"})
     monkeypatch.setattr(captured, "_kept", {})
     monkeypatch.setattr(captured, "_refused", set())
 
@@ -244,7 +244,7 @@ def test_graphs_give_their_memory_back_before_a_micro_batch_is_halved(start, cap
             raise MemoryError
         return loss_sum(batch)
 
-    run._loss._plain = short_of_memory
+    run._replica._loss_sum = short_of_memory
     *_, report = run
     assert failed
     assert (report.metrics["captured"], report.metrics["micro_batch"]) == (0.0, 16)

@@ -29,7 +29,6 @@ HARD = {
     "learning_rate": 3e-3,
     "schedule": "cosine",
     "label_smoothing": 0.1,
-    "data_workers": 2,
 }
 """Everything on that could go differently the second time."""
 

@@ -54,7 +54,7 @@ def contents(root: Path) -> dict[str, tuple[int, int, str]]:
 def test_a_copy_has_the_same_files_modes_and_times_and_its_links_stay_inside(source, tmp_path):
     outside = tmp_path / "outside" / "key"
     target = tmp_path / "copy"
-    assert trees.copy(source, target) == []
+    trees.copy(source, target)
     assert contents(target) == contents(source)
     assert links_in(target) == {**LINKS, "key": str(outside)}
     assert stat.S_IMODE(outside.stat().st_mode) == 0o600
@@ -70,15 +70,14 @@ def test_what_is_removed_is_not_what_its_links_name(source, tmp_path):
     assert (tmp_path / "outside" / "key").read_text() == "private"
 
 
-def test_pipes_and_sockets_are_never_opened_and_named_as_left_out(tmp_path):
+def test_pipes_and_sockets_are_never_opened_and_left_out(tmp_path):
     root = tmp_path / "root"
     root.mkdir()
     os.mkfifo(root / "pipe")
     (root / "state").write_text("1")
     with socket.socket(socket.AF_UNIX) as server:
         server.bind(str(root / "server"))
-        left_out = trees.copy(root, tmp_path / "copy")
-    assert sorted(left_out) == ["pipe", "server"]
+        trees.copy(root, tmp_path / "copy")
     assert [path.name for path in (tmp_path / "copy").iterdir()] == ["state"]
 
 

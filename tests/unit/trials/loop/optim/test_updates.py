@@ -10,7 +10,7 @@ from torch import nn
 
 from trials.devices import graphs
 from trials.devices.precision import Precision
-from trials.loop import compiling
+from trials.loop import captured
 from trials.loop.optim import optimizers
 from trials.loop.optim.averaging import Average
 from trials.loop.optim.updates import Updates
@@ -63,7 +63,7 @@ class Frozen(graphs.Graph):
 def test_a_weight_whose_first_gradient_comes_late_is_trained_by_captured_updates(monkeypatch):
     early, late = (nn.Parameter(torch.ones(2)) for _ in range(2))
     model = nn.ParameterList([early, late])
-    monkeypatch.setattr(compiling, "CAPTURING", {"cpu"})
+    monkeypatch.setattr(captured, "CAPTURING", {"cpu"})
     frozen = functools.partial(Frozen, parameters=[early, late])
     monkeypatch.setattr("trials.loop.optim.updates.Graph", frozen)
     updates = updates_of(model)

@@ -1,6 +1,5 @@
 """A run's trace: compact, whole across a resume, and filled by the loop."""
 
-import itertools
 import math
 from statistics import fmean
 
@@ -32,40 +31,29 @@ def test_a_resumed_trace_goes_on_as_if_it_had_not_stopped():
     fill(first, range(1001))
     second.load_state_dict(first.state_dict())
     fill(second, range(1001, 3000))
-    assert second.history(9.0) == whole.history(9.0)
+    assert second.history() == whole.history()
 
 
 def test_reports_are_thinned_and_the_first_and_last_kept():
     trace = Trace()
     for step in range(10 * MOST):
         trace.report(step, 1.0, 2.0)
-    kept = [each.step for each in trace.history(1.0).reports]
+    kept = [each.step for each in trace.history().reports]
     assert len(kept) <= MOST
     assert kept[0] == 0
     assert kept[-1] == 10 * MOST - 1
     assert kept == sorted(kept)
 
 
-def test_waiting_is_what_passes_inside():
-    ticks = itertools.count()
-    trace = Trace(clock=lambda: float(next(ticks)))
-    for _ in range(5):
-        with trace.waiting():
-            next(ticks)
-    assert trace.history(100.0).waited_s == 10.0
-
-
-@pytest.mark.parametrize("threads", [0, 1])
-def test_a_run_of_the_loop_records_every_step(lab, threads):
+def test_a_run_of_the_loop_records_every_step(lab):
     task = lab.task()
-    setup = lab.setup("run", {"epochs": 2}, batch_size=8, learning_rate=3e-3, data_workers=threads)
+    setup = lab.setup("run", {"epochs": 2}, batch_size=8, learning_rate=3e-3)
     run = task.start(setup, task.prepare(setup.params))
     reports = [item for item in run if item is not None]
-    history = run._telemetry.trace.history(run.position.seconds)
-    assert history.steps == len(history.losses) == run.position.step
+    history = run._telemetry.trace.history()
+    assert len(history.losses) == run.position.step
     losses = [each.loss for each in history.reports]
     assert losses == [report.metrics["loss"] for report in reports]
-    assert 0 < history.waited_s < run.position.seconds
 
 
 def test_a_run_that_diverges_says_so_in_its_findings(lab):

@@ -35,7 +35,7 @@ CHILD = """
 import gc, json, sys
 from pathlib import Path
 import peft, torch, transformers
-from trials import tasks; from trials.loop.final import training as final
+from trials import tasks; from trials.tasks.final import training as final
 from trials.running.arithmetic import Arithmetic
 from trials.running.report_grid import budget_from
 from trials.contract import Setup

@@ -14,9 +14,10 @@ from transformers import dynamic_module_utils
 from support.files.remote_models import MODELING, ran, write_model
 from trials import tasks
 from trials.contract import TaskError
-from trials.loop.final import training as final
 from trials.running.arithmetic import Arithmetic
 from trials.running.report_grid import budget_from
+from trials.tasks.final import training as final
+from trials.tasks.final.parts import FinalParts
 from trials.tasks.huggingface import templates
 
 CONFIGURATION, MODEL, TOKENIZER = "configuration_bag", "modeling_bag", "tokenization_bag"
@@ -207,7 +208,7 @@ def test_a_tokenizer_that_brings_code_reads_the_test_file_too(lab, own_tokenizer
     task = trusting(lab, test="test.csv")
     data = task.prepare({})
     assert ran(own_tokenizer) == {CONFIGURATION, TOKENIZER}
-    tested = task.final().on_test(data, {})
+    tested = FinalParts(task).on_test({})
     assert len(tested.validation_labels) == 30
     assert tested.validation.tokens.max() < data.vocabulary
 

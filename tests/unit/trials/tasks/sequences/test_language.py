@@ -13,10 +13,12 @@ import torch
 import transformers
 from tokenizers import processors
 
+from support.files.written_tokenizers import tokenizer_in
 from support.running.runs import Lab, reports_of
 from trials.descriptions.text import LANGUAGE_MODELING
 from trials.devices.precision import Precision
 from trials.tasks.datasets.prepared import digest_of
+from trials.tasks.final.parts import FinalParts
 from trials.tasks.huggingface import tokenizer as text_tokenizer
 
 SCRATCH = {"layers": 1, "width": 16, "heads": 2, "vocabulary": 280}
@@ -52,7 +54,7 @@ def test_every_token_but_the_first_is_a_target_once(lab):
     assert np.array_equal(inputs.tokens[1:], targets.tokens[:-1])
     assert set(inputs.lengths[:-1].tolist()) == {16}
     assert inputs.lengths.sum() == len(targets.tokens) == data.train.weights.sum()
-    tokenizer = text_tokenizer.again(None, data.tokenizer_files)
+    tokenizer = tokenizer_in(data.tokenizer_files)
     text = tokenizer.decode([inputs.tokens[0], *targets.tokens])
     assert text == "".join(f"{document}<|endoftext|>" for document in documents())
 
@@ -230,6 +232,6 @@ def test_a_written_model_generates_as_its_model_was_set_to(lab, lora):
     built = lab.task(model=str(folder))
     data, setup = built.prepare(PARAMS), lab.setup(lora=lora)
     written = reports_of(built.start(setup, data))[-1].checkpoint
-    built.final().complete(written, data, setup)
+    FinalParts(built).complete(written, data, setup)
     found = transformers.GenerationConfig.from_pretrained(written).to_dict()
     assert {name: found[name] for name in wanted} == wanted

@@ -12,11 +12,12 @@ import torch
 import transformers
 
 from support.files import small_models
+from support.files.written_tokenizers import tokenizer_in
 from support.running.runs import Lab, reports_of
 from trials.contract import TaskError
 from trials.descriptions.text import SEQUENCE_TO_SEQUENCE
 from trials.devices.precision import Precision
-from trials.tasks.huggingface import tokenizer as text_tokenizer
+from trials.tasks.final.parts import FinalParts
 from trials.tasks.sequences.data import IGNORED
 
 SCRATCH = {"layers": 1, "width": 16, "heads": 2, "vocabulary": 280}
@@ -73,7 +74,7 @@ def test_sources_and_targets_are_cut_each_to_its_length_and_end(lab):
         data.train.targets.tokens[data.train.targets.offsets[1:] - 1],
     )
     assert set(np.concatenate(ends).tolist()) == {1}
-    tokenizer = text_tokenizer.again(None, data.tokenizer_files)
+    tokenizer = tokenizer_in(data.tokenizer_files)
     assert tokenizer.decode(data.train.targets.row(0)) == pairs().target[0] + "</s>"
 
 
@@ -181,7 +182,7 @@ def test_dropout_and_adapters_reach_a_t5(lab):
     assert all(".lora_" in name for name, p in model.named_parameters() if p.requires_grad)
     path = reports_of(run)[-1].checkpoint
     transformers.logging.disable_progress_bar()
-    built.final().complete(path, data, setup)
+    FinalParts(built).complete(path, data, setup)
     merged = transformers.AutoModelForSeq2SeqLM.from_pretrained(path).eval()
     tokens = torch.arange(2, 8)[None]
     with torch.inference_mode():
@@ -210,7 +211,7 @@ def test_trials_of_different_lengths_are_scored_on_the_same_tokens(lab):
 def test_a_final_training_on_all_pairs_cuts_the_validation_targets_as_it_cuts_the_others(lab):
     built = lab.task(source="target", target="source")
     params = {**PARAMS, "max_target_length": 5, "scored_target_length": 7}
-    joined = built.final().joined(built.prepare(params))
+    joined = FinalParts(built).joined(built.prepare(params))
     assert joined.train.targets.lengths.max() == 5
 
 
@@ -228,7 +229,7 @@ def test_bits_per_byte_are_the_whole_loss_over_the_text_that_is_scored(lab, scor
     data = built.prepare({**PARAMS, **params})
     workload = built.start(lab.setup(**params), data)._workload
     found = workload.evaluate(Precision("fp32", torch.device("cpu")))
-    tokenizer = text_tokenizer.again(built.spec.model, data.tokenizer_files)
+    tokenizer = tokenizer_in(data.tokenizer_files)
     targets = data.scored.targets
     texts = [
         tokenizer.decode(targets.row(row), skip_special_tokens=True)

@@ -14,6 +14,7 @@ from support.running.runs import Lab, reports_of
 from trials.descriptions.text import TOKEN_CLASSIFICATION
 from trials.devices.precision import Precision
 from trials.tasks.datasets.prepared import digest_of
+from trials.tasks.final.parts import FinalParts
 from trials.tasks.sequences import tokens as token_data
 from trials.tasks.sequences.data import IGNORED
 
@@ -146,7 +147,7 @@ def test_a_checkpoint_is_a_model_that_transformers_loads(lab, params):
     built = lab.task()
     setup, data = lab.setup(**params), built.prepare({})
     path = reports_of(built.start(setup, data))[-1].checkpoint
-    built.final().complete(path, data, setup)
+    FinalParts(built).complete(path, data, setup)
     transformers.logging.disable_progress_bar()
     loaded = transformers.AutoModelForTokenClassification.from_pretrained(path)
     assert set(loaded.config.id2label.values()) == {"B-LOC", "B-PER", "I-PER", "O"}
@@ -190,7 +191,7 @@ def test_the_test_sentences_are_scored_in_full_too(lab):
     write_conll(lab.folder / "test.conll", sentences(20, seed=1))
     built = lab.task(test="test.conll")
     params = {**PARAMS, "max_length": 5}
-    data = built.final().on_test(built.prepare(params), params)
+    data = FinalParts(built).on_test(params)
     assert data.scored.targets.lengths.tolist() == [
         len(words) for words, _ in sentences(20, seed=1)
     ]

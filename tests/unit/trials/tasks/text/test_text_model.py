@@ -19,9 +19,10 @@ from support.running.runs import reports_of
 from trials import predict, tasks
 from trials.checkpoints.checkpoints import Checkpoints
 from trials.descriptions.text import METRICS
-from trials.loop.final import training as final
 from trials.running.arithmetic import Arithmetic
 from trials.running.report_grid import budget_from
+from trials.tasks.final import training as final
+from trials.tasks.final.parts import FinalParts
 from trials.tasks.workloads import heads as scores
 from unit.trials.conftest import FILLER, PART, TextLab
 
@@ -174,7 +175,6 @@ HARD = {
     "learning_rate": 3e-3,
     "schedule": "cosine",
     "ema": 0.9,
-    "data_workers": 2,
 }
 
 
@@ -268,7 +268,7 @@ def test_the_files_tell_transformers_what_the_scores_are(shape, lab):
 def test_training_on_all_samples_takes_their_types_and_targets_with_them(lab):
     task = lab.task(**PAIRS)
     data = task.prepare({})
-    joined = task.final().joined(data)
+    joined = FinalParts(task).joined(data)
     count = len(data.train.lengths)
     assert len(joined.train_types.lengths) == len(joined.train_labels) == 200
     for texts, learnt, held_out in (

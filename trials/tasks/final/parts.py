@@ -1,4 +1,4 @@
-"""The parts of the final training of a built-in task, the same for every kind."""
+"""The steps of the final training of a built-in task, the same for every kind."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import torch
@@ -18,19 +18,16 @@ from trials.descriptions.models import ADAPTER_CONFIG
 from trials.devices.memory import release_memory
 from trials.devices.precision import Precision
 from trials.tasks.datasets import prepared
-
-if TYPE_CHECKING:
-    from trials.tasks.workloads.trained_task import TrainedTask
+from trials.tasks.workloads.trained_task import TrainedTask
 
 
 class FinalParts:
-    """The parts of a built-in task for `trials.loop.final.training` (a `final.Parts`)."""
-
     def __init__(self, task: TrainedTask[Any]) -> None:
         self._task = task
 
     @property
     def files(self) -> Mapping[str, Path]:
+        """The data files, or folders, by the key that names them."""
         spec = self._task.spec
         named = {"train": spec.train, "validation": spec.validation, "test": spec.test}
         found = {}
@@ -40,9 +37,11 @@ class FinalParts:
         return found
 
     def fingerprint(self, data: Any) -> str:
+        """SHA-256 of the prepared training and validation data."""
         return prepared.digest_of(data)
 
     def joined(self, data: Any) -> Any:
+        """Data that trains on the validation samples too."""
         joined = {}
         for field in dataclasses.fields(data):
             name = field.name
@@ -51,28 +50,30 @@ class FinalParts:
                 joined[name] = _after(getattr(data, name), getattr(data, other))
         return replace(data, **joined)
 
-    def on_test(self, data: Any, params: Mapping[str, Any]) -> Any | None:
+    def on_test(self, params: Mapping[str, Any]) -> Any | None:
+        """Data with the test samples in place of the validation samples; None without any."""
         task = self._task
         if task.spec.test is None:
             return None
         if problems := task.problems():
             raise TaskError(problems)
         settings = task.SETTINGS.parse(params)
-        return task.DATA(task.spec_for(settings)).on_test(data, settings)
+        return task.DATA(task.spec_for(settings)).on_test(settings)
 
     def complete(self, folder: Path, data: Any, setup: Setup) -> None:
+        """Turn the adapters of a checkpoint into a whole model."""
         if not (folder / ADAPTER_CONFIG).is_file():
             return
-        workload = self._workload(data, setup, setup.params)
+        workload = self._workload(data, setup)
         workload.read(folder)
         assert isinstance(workload, Adaptable)
         workload.merge(folder)
 
     def evaluate(self, folder: Path, data: Any, setup: Setup) -> dict[str, float]:
+        """The metrics of the model in `folder` on the validation samples of `data`."""
         settings = self._task.SETTINGS.parse(setup.params)
         precision = Precision(settings.precision, torch.device(setup.device))
-        params = {name: value for name, value in setup.params.items() if name != "packing"}
-        workload = self._workload(data, setup, params)
+        workload = self._workload(data, setup)
         if isinstance(workload, Adaptable) and setup.params.get("lora"):
             # Fresh adapters change nothing, and the base stays in the type it was trained in.
             workload.take(folder)
@@ -80,10 +81,10 @@ class FinalParts:
             workload.read(folder)
         return workload.evaluate(precision)
 
-    def _workload(self, data: Any, setup: Setup, params: Mapping[str, Any]) -> Workload:
+    def _workload(self, data: Any, setup: Setup) -> Workload:
         release_memory()
         task = self._task
-        return task.workload(data, task.SETTINGS.parse(params), setup)
+        return task.workload(data, task.SETTINGS.parse(setup.params), setup)
 
 
 def _after(first: Any, second: Any) -> Any:

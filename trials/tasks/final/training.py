@@ -1,6 +1,6 @@
 """The final training: one configuration at its full budget, as a model to use.
 
-The folder in the making (`trials.loop.final.versions`) is named after everything that decides on
+The folder in the making (`trials.tasks.final.versions`) is named after everything that decides on
 the weights: settings, seed, budget, data. Only the same training continues an interrupted one.
 """
 
@@ -10,48 +10,19 @@ import shutil
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol, runtime_checkable
+from typing import Any
 
 from trials.checkpoints.checkpoints import Checkpoints
 from trials.checkpoints.disk.whole_folders import digest_of_file
 from trials.contract import Budget, Goal, Report, Setup, Task, TaskError
-from trials.loop.final.versions import checkpoints_in, model_in, put_next, workplace
 from trials.running.arithmetic import Arithmetic
 from trials.running.runner import Runner
+from trials.tasks.final.parts import FinalParts
+from trials.tasks.final.versions import checkpoints_in, model_in, put_next, workplace
+from trials.tasks.workloads.trained_task import TrainedTask
 
 ABOUT = "training.json"
 """The file beside the model with its origin and its metrics."""
-
-
-class Parts(Protocol):
-    """The parts of a final training that a task provides."""
-
-    @property
-    def files(self) -> Mapping[str, Path]:
-        """The data files, or folders, by the key that names them."""
-
-    def fingerprint(self, data: Any) -> str:
-        """SHA-256 of the prepared training and validation data."""
-
-    def joined(self, data: Any) -> Any:
-        """Data that trains on the validation samples too."""
-
-    def on_test(self, data: Any, params: Mapping[str, Any]) -> Any | None:
-        """Data with the test samples in place of the validation samples; None without any."""
-
-    def complete(self, folder: Path, data: Any, setup: Setup) -> None:
-        """Turn the adapters of a checkpoint into a whole model."""
-
-    def evaluate(self, folder: Path, data: Any, setup: Setup) -> dict[str, float]:
-        """The metrics of the model in `folder` on the validation samples of `data`."""
-
-
-@runtime_checkable
-class Finishable(Protocol):
-    """A task whose configurations can be trained for use."""
-
-    def final(self) -> Parts:
-        """Its parts."""
 
 
 @dataclass(frozen=True)
@@ -77,7 +48,7 @@ class Plan:
 @dataclass(frozen=True)
 class _Job:
     task: Task
-    parts: Parts
+    parts: FinalParts
     plan: Plan
     params: Mapping[str, Any]
     data: Any
@@ -124,16 +95,15 @@ def train(
 
 
 def _job(task: Task, plan: Plan) -> _Job:
-    """The task with all of its data, so that mistakes in the data are found before training."""
-    if not isinstance(task, Finishable):
+    if not isinstance(task, TrainedTask):
         what = "has no final training; train it with python -m trials"
         raise TaskError.at("task.kind", what)
-    parts = task.final()
+    parts = FinalParts(task)
     params = dict(plan.params)
     if plan.joined:
         params["patience"] = None
     data = task.prepare(params)
-    test = parts.on_test(data, params)
+    test = parts.on_test(params)
     return _Job(task, parts, plan, params, data, test)
 
 

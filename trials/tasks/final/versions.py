@@ -40,7 +40,6 @@ def workplace(home: Path, identity: str) -> Iterator[Path]:
 
 
 def checkpoints_in(place: Path) -> Path:
-    """The folder of the checkpoints in a workplace."""
     return place / _CHECKPOINTS
 
 

@@ -13,9 +13,10 @@ from sklearn.metrics import accuracy_score, root_mean_squared_error
 
 from trials import predict, tasks
 from trials.contract import Setup, TaskError
-from trials.loop.final import training as final
 from trials.running.arithmetic import Arithmetic
 from trials.running.report_grid import budget_from
+from trials.tasks.final import training as final
+from trials.tasks.final.parts import FinalParts
 from trials.tasks.sequences import entities
 from unit.trials.devices.test_processes import in_processes
 from unit.trials.tasks.images.test_task import images
@@ -112,7 +113,7 @@ def test_the_validation_samples_are_trained_too_where_that_is_asked_for(kind, fo
     task = task_of(kind, folder)
     data = task.prepare(SETTINGS[kind])
     workload = task.workload(
-        task.final().joined(data), task.SETTINGS.parse(SETTINGS[kind]), setup_of(folder)
+        FinalParts(task).joined(data), task.SETTINGS.parse(SETTINGS[kind]), setup_of(folder)
     )
     alone = task.workload(data, task.SETTINGS.parse(SETTINGS[kind]), setup_of(folder))
     held_out = task.workload(swapped(data), task.SETTINGS.parse(SETTINGS[kind]), setup_of(folder))
@@ -194,14 +195,8 @@ def test_a_language_model_writes_and_its_perplexity_can_be_recomputed(folder):
     assert answer["generated_text"].startswith("one two three four")
     assert len(answer["generated_text"]) > len("one two three four")
     model = transformers.AutoModelForCausalLM.from_pretrained(version)
-    data = (
-        task_of("language_modeling", folder)
-        .final()
-        .on_test(
-            task_of("language_modeling", folder).prepare(SETTINGS["language_modeling"]),
-            SETTINGS["language_modeling"],
-        )
-    )
+    task = task_of("language_modeling", folder)
+    data = FinalParts(task).on_test(SETTINGS["language_modeling"])
     inputs, targets = data.validation.inputs, data.validation.targets
     losses = []
     for begin, end in zip(inputs.offsets, inputs.offsets[1:], strict=False):

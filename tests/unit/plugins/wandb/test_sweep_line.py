@@ -2,9 +2,9 @@
 
 import pytest
 
+from hpsearch.plugins.wandb.sweep_line import SweepLine
 from trials.contract import TaskError
 from trials.descriptions.command import COMMAND
-from trials.descriptions.command_line import SweepLine
 
 CONFIG = {"lr": 1e-05, "wide": True, "deep": False, "model": {"depth": 2}}
 PLAIN = ["lr=1e-05", "wide=True", "deep=False", "model={'depth': 2}"]
@@ -48,10 +48,10 @@ def test_placeholders_and_variables_are_filled_in_too(monkeypatch):
     ("changes", "where", "what"),
     [
         ({"run": "a ${argz}"}, "task.run", "${argz} is not a macro of W&B"),
-        ({"report": "{resource} {loss}"}, "task.report", "whose logs are reports"),
-        ({"ends_early": True}, "task.ends_early", "whose logs are reports"),
-        ({"library": "wandbe"}, "task.library", "must be wandb"),
-        ({"library": None, "config": {}}, "task.config", "add library: wandb"),
+        ({"report": "{resource} {loss}"}, "task.report", "which takes the reports"),
+        ({"ends_early": True}, "task.ends_early", "which takes the reports"),
+        ({"library": "wandbe"}, "task.library", "did you mean wandb?"),
+        ({"library": None, "config": {}}, "task.config", "add library, or use settings"),
     ],
 )
 def test_what_does_not_go_with_a_sweep_is_refused(changes, where, what):

@@ -7,9 +7,12 @@ from typing import Any
 
 import pytest
 
-from trials.contract import ProgramFailed
-from trials.tasks.command.wandb_hook.wandb import Reports
-from trials.tasks.command.wandb_run import config_of
+from hpsearch.cli.studies.check import check_study
+from hpsearch.errors import UserError
+from hpsearch.plugins.wandb.hook.wandb import Reports
+from hpsearch.plugins.wandb.programs import config_of
+from trials import tasks
+from trials.contract import Budget, ProgramFailed, Setup, Unit
 
 
 def test_the_config_has_constants_and_parameters_each_in_its_place():
@@ -107,18 +110,45 @@ def test_only_the_first_of_several_processes_reports(told):
 
 
 WITHOUT_WANDB = """
+import os, sys
 sys.path = [each for each in sys.path if not os.path.isdir(os.path.join(each, "wandb"))]
 import wandb
 """
 
 
-def test_a_script_without_wandb_fails_with_what_to_install(start, python):
-    run = start(python(WITHOUT_WANDB), library="wandb")
-    with pytest.raises(ProgramFailed, match=r"needs wandb in its own Python .* pip install wandb"):
+@pytest.mark.parametrize(
+    ("script", "what"),
+    [
+        (WITHOUT_WANDB, r"needs wandb in its own Python .* pip install wandb"),
+        ("print(1)", "no run of wandb has"),
+    ],
+)
+def test_a_script_without_wandb_or_a_run_fails_with_what_to_do(script, what, tmp_path):
+    (tmp_path / "train.py").write_text(script)
+    command = f"{sys.executable} train.py ${{args}}"
+    task = tasks.load({"kind": "command", "run": command, "library": "wandb"}, tmp_path)
+    budget = Budget(Unit.EPOCHS, 3.0, (3.0,))
+    setup = Setup({"x": 1}, 5, budget, tmp_path / "trial", log=tmp_path / "log")
+    run = task.start(setup, None)
+    with pytest.raises(ProgramFailed, match=what):
         list(run)
+    assert run.close()
+    assert "train.py --x=1\n" in (tmp_path / "log").read_text()
 
 
-def test_a_script_without_a_run_fails_and_not_silently(start, tmp_path):
-    run = start(f"{sys.executable} -c 'print(1)'", library="wandb", config={"a": 1})
-    with pytest.raises(ProgramFailed, match="no run of wandb has"):
-        list(run)
+STUDY = """\
+study: sweep
+task: {kind: command, run: "sh train.sh", library: wandb}
+space: {x: {type: float, low: 0, high: 1}}
+objective: {metric: accuracy, direction: maximize}
+budget: {trials: 5, per_trial: {epochs: 2}}
+"""
+
+
+def test_no_pattern_is_proposed_for_what_a_script_prints(tmp_path, capfd):
+    (tmp_path / "train.sh").write_text("for n in 1 2; do echo Epoch $n/2: acc_val=0.$n; done")
+    file = tmp_path / "study.yaml"
+    file.write_text(STUDY)
+    with pytest.raises(UserError, match="no run of wandb has"):
+        check_study(file, f"sqlite:///{tmp_path / 'studies.db'}", None)
+    assert "report: " not in capfd.readouterr().err, "what wandb logs are its reports"

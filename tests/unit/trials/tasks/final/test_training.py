@@ -11,9 +11,10 @@ import transformers
 from sklearn.metrics import accuracy_score, f1_score
 
 from trials.contract import Goal, TaskError
-from trials.loop.final import training as final
 from trials.running.arithmetic import Arithmetic
 from trials.running.report_grid import budget_from
+from trials.tasks.final import training as final
+from trials.tasks.final.parts import FinalParts
 from trials.tasks.function import function_task as function
 
 SETTINGS = {"batch_size": 8, "learning_rate": 1e-2, "max_length": 16, "monitor": "accuracy"}
@@ -204,7 +205,7 @@ def test_other_settings_do_not_continue_an_interrupted_training(task, home):
 
 
 def test_train_and_validation_together_train_to_the_end_on_every_row(task, home):
-    joined = task.final().joined(task.prepare(SETTINGS))
+    joined = FinalParts(task).joined(task.prepare(SETTINGS))
     assert len(joined.train_labels) == len(joined.train.lengths) == 97
     told = []
     impatient = plan(params={**SETTINGS, "patience": 1, "min_delta": 1.0}, joined=True)
