@@ -95,7 +95,7 @@ class Rung:
         self.scores: dict[int, float] = {}  # by trial, the score that it reached the level with
         self.waiting: set[int] = set()  # the trials that pause here
         self.changes = 0  # the number of scores that have been entered
-        self._in_order: list[tuple[float, int]] = []
+        self._entered: list[tuple[float, int]] = []
         self._arrived: list[tuple[float, int]] = []
         """The scores that are not in order yet; a study that is taken up has many."""
         self._numbers: list[int] = []  # the trials, ascending
@@ -181,12 +181,12 @@ class Rung:
     def _sorted(self) -> list[tuple[float, int]]:
         arrived = self._arrived
         if len(arrived) == 1:
-            bisect.insort(self._in_order, arrived[0])
+            bisect.insort(self._entered, arrived[0])
         elif arrived:
-            self._in_order.extend(arrived)
-            self._in_order.sort()
+            self._entered.extend(arrived)
+            self._entered.sort()
         self._arrived = []
-        return self._in_order
+        return self._entered
 
     def _index(self, key: tuple[float, float]) -> int:
         return bisect.bisect_left(self._sorted, key)
