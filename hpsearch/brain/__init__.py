@@ -4,8 +4,7 @@
 `context`         what the parts share
 `attempt_events`  reports and questions of attempts, and their ends
 `agenda`          the next work of a free slot, and the repeats of the leaders (`confirmation`)
-`headroom`        the part of the budget that a slot may use now, and what fits into it
-`ledger`          the budget of the study: reserved and spent, by attempt
+`budget`          what is spent and reserved (`ledger`), and what a slot may use (`headroom`)
 `attempts`        slots, the attempts that hold them, and nodes that are set aside
 `progress`        the phase of the study, and the reason for its end
 `trial_log`       the record of a trial

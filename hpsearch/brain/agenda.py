@@ -20,9 +20,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from hpsearch.brain.attempts import CurrentAttempt, Slot
+from hpsearch.brain.budget.headroom import Headroom
 from hpsearch.brain.confirmation import Confirmation
 from hpsearch.brain.context import Context
-from hpsearch.brain.headroom import Headroom
 from hpsearch.domain.facts import DecisionKind, Role
 from hpsearch.domain.history import History
 from hpsearch.domain.lifecycle import State

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from statistics import median
 from typing import Any
 
-from hpsearch.brain.ledger import ChargeRate, Key, Spending
+from hpsearch.brain.budget.ledger import ChargeRate, Key, Spending
 from hpsearch.domain import events as ev
 from hpsearch.domain.facts import SHARING
 from hpsearch.domain.history import History

@@ -16,7 +16,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 from itertools import islice
 
-from hpsearch.brain.headroom import Headroom
+from hpsearch.brain.budget.headroom import Headroom
 from hpsearch.domain.facts import ConfirmationState, Role
 from hpsearch.domain.history import History
 from hpsearch.domain.lifecycle import State

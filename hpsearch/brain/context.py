@@ -1,7 +1,7 @@
 """What the parts of a study's brain share."""
 
 from hpsearch.brain.attempts import Attempts, NodeHealth
-from hpsearch.brain.ledger import Spending
+from hpsearch.brain.budget.ledger import Spending
 from hpsearch.brain.progress import StudyProgress
 from hpsearch.brain.trial_log import TrialLog
 from hpsearch.domain.history import History

@@ -42,9 +42,9 @@ from typing import Any
 from hpsearch.brain.agenda import Agenda, Work, first_configurations
 from hpsearch.brain.attempt_events import AttemptEvents
 from hpsearch.brain.attempts import CurrentAttempt, Slot, latest_time_on_record
+from hpsearch.brain.budget.headroom import Headroom
+from hpsearch.brain.budget.ledger import Key
 from hpsearch.brain.context import Context
-from hpsearch.brain.headroom import Headroom
-from hpsearch.brain.ledger import Key
 from hpsearch.brain.requests import Requests
 from hpsearch.brain.retention import Retention
 from hpsearch.domain import events as ev

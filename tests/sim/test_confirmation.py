@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from hpsearch.brain.budget.headroom import Headroom
+from hpsearch.brain.budget.ledger import Spending
 from hpsearch.brain.confirmation import FURTHER, Confirmation
-from hpsearch.brain.headroom import Headroom
-from hpsearch.brain.ledger import Spending
 from hpsearch.brain.reopening import reopen
 from hpsearch.domain import events as ev
 from hpsearch.domain.facts import ErrorKind, Role

@@ -4,7 +4,7 @@ from collections import defaultdict
 
 import pytest
 
-from hpsearch.brain.ledger import MARGIN, Spending
+from hpsearch.brain.budget.ledger import MARGIN, Spending
 from hpsearch.domain.records import Attempt, Outcome
 from support.studies.drawn import assert_same_books
 from support.studies.small import Simulation, search_by

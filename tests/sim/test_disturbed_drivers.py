@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from hpsearch.brain.ledger import NOTE_S
+from hpsearch.brain.budget.ledger import NOTE_S
 from hpsearch.domain.history import History
 from hpsearch.domain.records import Attempt, Outcome
 from hpsearch.running.driver.journal import RENEW_S

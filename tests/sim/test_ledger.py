@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from benchmarks.simulation.running import SimulatedExecutor
-from hpsearch.brain.ledger import charged_gpus
+from hpsearch.brain.budget.ledger import charged_gpus
 from hpsearch.domain import events as ev
 from hpsearch.domain.history import History
 from hpsearch.domain.lifecycle import State

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hpsearch.brain.ledger import Spending
+from hpsearch.brain.budget.ledger import Spending
 from hpsearch.domain import events as ev
 from hpsearch.domain.facts import SHARING
 from hpsearch.domain.lifecycle import State

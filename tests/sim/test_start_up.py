@@ -3,7 +3,7 @@ and no study spends more."""
 
 import pytest
 
-from hpsearch.brain.ledger import MARGIN, Spending
+from hpsearch.brain.budget.ledger import MARGIN, Spending
 from hpsearch.domain import events as ev
 from hpsearch.domain.history import History
 from hpsearch.domain.records import Attempt

@@ -69,12 +69,12 @@ def test_a_study_with_more_budget_after_that_goes_on_as_ever():
     study = ended()
     spent = study.study.spending.ledger.spent
     limits = budget_of(9, gpu_hours=(spent + 1) / 3600)
-    study.study.spec = spec_with(budget=limits)
+    study.study._context.spec = spec_with(budget=limits)
     trial = worst_left(study)
     after = finished(study, trial.number)
     assert trial.state is State.PRUNED
     assert after.history.study.reason == "the budget left is too small for another trial"
-    after.study.spec = spec_with(budget=budget_of(12))
+    after.study._context.spec = spec_with(budget=budget_of(12))
     reopen(after.history)
     last = Simulation(after.study.spec, after.history, start=after.executor.now).run()
     assert len(last.history.trials) == 12

@@ -18,7 +18,7 @@ import pytest
 from hypothesis import strategies as st
 
 from benchmarks.simulation.running import SimulatedExecutor, Straight, _Run
-from hpsearch.brain.ledger import Spending
+from hpsearch.brain.budget.ledger import Spending
 from hpsearch.brain.reopening import reopen
 from hpsearch.brain.study import Study
 from hpsearch.domain import events as ev

@@ -32,7 +32,11 @@ def train(params, trial):
 
 
 def worker_of(
-    folder: Path, checkpoints: str = "", device: str = "cpu", task: str = TASK, share: float = 1.0
+    folder: Path,
+    checkpoints: str = "",
+    device: str = "cpu",
+    task: str = TASK,
+    memory_fraction: float = 1.0,
 ) -> Worker:
     checkpoints = checkpoints or f"{folder}/checkpoints"
     module = f"plain_task_{zlib.crc32(task.encode())}"
@@ -41,7 +45,7 @@ def worker_of(
     goal = Goal("loss", maximize=False)
     kind = {"kind": f"{module}:train"}
     config = WorkerConfig(kind, str(folder), {}, budget, checkpoints, prepares=False, goal=goal)
-    return Worker(config, fetch=lambda data: data, device=device, memory_fraction=share)
+    return Worker(config, fetch=lambda data: data, device=device, memory_fraction=memory_fraction)
 
 
 def launched(worker: Worker, trial: int = 7, attempt: int = 1, **order: Any) -> Worker:

@@ -10,7 +10,7 @@ third of the whole, and nothing once not even one of them would fit.
 from dataclasses import dataclass, field, replace
 from typing import Self
 
-from hpsearch.brain.ledger import MARGIN, Spending, StartUp, charged_gpus
+from hpsearch.brain.budget.ledger import MARGIN, Spending, StartUp, charged_gpus
 from hpsearch.domain.records import Trial
 
 MOST_KEPT_BACK = 1 / 3

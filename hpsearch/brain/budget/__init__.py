@@ -1,0 +1,5 @@
+"""The budget of a study.
+
+`ledger`    what it may spend, has reserved and has spent, by attempt
+`headroom`  the part of it that a slot may use now, and what fits into it
+"""
