@@ -571,7 +571,7 @@ def test_a_process_that_was_suspended_may_report_no_more(sqlite_url, caplog):
         trial = asked(study)
         with store.writing() as connection:  # another machine's process, silent for a minute
             connection.exec_driver_sql(
-                "UPDATE heartbeats SET owner = 'me@elsewhere:1', heard = heard + 5,"
+                "UPDATE heartbeats SET owner = 'me@elsewhere:1', renewed = renewed + 5,"
                 " expires = expires - 60"
             )
         with hpsearch.create(sqlite_url, SPEC) as other:
