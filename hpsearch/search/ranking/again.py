@@ -20,9 +20,11 @@ from dataclasses import dataclass
 
 from hpsearch.search.ranking.repeats import BEHIND, Repeats, t_quantile
 
-SHARE = 0.5  # the share of the spread among the best third of trials that seeds make
+SHARE = 0.65  # the share of the spread among the best third of trials that seeds make
 FREEDOM = 3  # the degrees of freedom that this share counts for
-USUAL = 0.5  # the deviation that the forecast usually expects of an end, as a share of the spread
+NEUTRAL = 0.7
+"""The deviation that the forecast expects of an end, as a share of the spread, at which an interval
+is as wide as the spread alone tells; it grows with the root."""
 NARROWEST, WIDEST = 0.4, 1.4  # the factors of an interval that follow from it
 FEWEST, LEAST = 4, 3
 """The fewest trials whose spread tells of seeds, and the fewest that count as the best third."""
@@ -141,7 +143,7 @@ class Seeds:
         measure how far trainings vary."""
         if deviation is None or self._spread is None or self._are_measured:
             return 1.0
-        factor = math.sqrt(deviation / self._spread.deviation / USUAL)
+        factor = math.sqrt(deviation / self._spread.deviation / NEUTRAL)
         return min(WIDEST, max(NARROWEST, factor))
 
     def without_luck(self, score: float) -> float:
