@@ -12,6 +12,8 @@ from collections.abc import Iterable
 
 from hpsearch.domain.records import Trial
 
+WORTH = 0.25  # the most that a start after a pause may take, as a part of the training that follows
+
 
 class Paces:
     """The paces of the trials of a study, by type of device; None stands for any type."""

@@ -35,7 +35,7 @@ from statistics import median
 
 from hpsearch.domain.history import History
 from hpsearch.domain.lifecycle import State
-from hpsearch.domain.paces import own_pace
+from hpsearch.domain.paces import WORTH, own_pace
 from hpsearch.domain.phase import Phase
 from hpsearch.domain.records import Trial
 from hpsearch.search.curve_model.forecast import Forecast, Outlook
@@ -53,8 +53,6 @@ MAY_WIN, HOPELESS = 0.15, 0.07
 one is not stopped for good."""
 MOST_COMPARED = 64  # the most paused trials that are compared; `RoughOrder` chooses them
 LEADERS = 16  # the leading trials of which the leader is chosen
-WORTH = 0.25
-"""The most that a start may take, as a part of the training to the next rung."""
 LATEST = 16  # the latest trials whose starts count
 BEGAN_AGAIN = "began_again"
 """The name of the finding on an attempt that began from nothing though its trial was further."""

@@ -17,9 +17,8 @@ from statistics import fmean
 
 from hpsearch.domain.facts import Role
 from hpsearch.domain.lifecycle import State
-from hpsearch.domain.paces import Paces, own_pace
+from hpsearch.domain.paces import WORTH, Paces, own_pace
 from hpsearch.domain.records import Trial
-from hpsearch.search.promotion import WORTH
 from hpsearch.study_file.levels import rung_levels
 from hpsearch.study_file.methods import ETA, PROMOTION
 from hpsearch.study_file.models import StudySpec

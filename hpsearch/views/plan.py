@@ -13,9 +13,9 @@ from rich.console import RenderableType
 from hpsearch.brain.retention import BEST, FRONT, WAITING, in_gb
 from hpsearch.domain.facts import MOST_ON_A_GPU
 from hpsearch.domain.numbers import NOTHING, count, duration, in_unit, number, pairs, size
+from hpsearch.domain.paces import WORTH
 from hpsearch.domain.plugins.door import offers_of
 from hpsearch.domain.plugins.offers import LibraryPlugin
-from hpsearch.search.promotion import WORTH
 from hpsearch.search.time_left import HOW_EARLY, HOW_MANY, OTHERS, TimeLeft
 from hpsearch.study_file.expressions.meaning import Expression
 from hpsearch.study_file.levels import rung_levels, trial_budget

@@ -11,7 +11,7 @@ from hpsearch.domain.history import Changes
 from hpsearch.domain.lifecycle import State
 from hpsearch.domain.records import Attempt, Outcome, ReportRecord, StudyRecord, Trial
 from hpsearch.store import contents, schema
-from hpsearch.store.reading import history_frames, queries, standing
+from hpsearch.store.reading import history_frames, queries, status
 from hpsearch.store.reading.best import best_trials
 from hpsearch.store.reading.files import write
 from hpsearch.store.reading.frames import attempts_table, reports_table, trials_table
@@ -189,19 +189,18 @@ def test_the_front_of_several_objectives_is_found_a_few_trials_at_a_time(store, 
 def test_the_time_left_of_a_driven_study_is_estimated_from_some_of_its_trials(store, monkeypatch):
     many(store)
     store.acquire(store.find_study("many").id, "driver", 1e6)
-    trials = counted(monkeypatch, standing, "Trial")
+    trials = counted(monkeypatch, status, "Trial")
 
     def seconds_left() -> float:
         with store.reading() as connection:
-            status = study_status(connection, only_study(connection))
-        found = status.seconds_left(1000.0)
+            found = study_status(connection, only_study(connection)).seconds_left(1000.0)
         assert found is not None
         return found
 
     whole = seconds_left()
     assert trials.most == TRIALS
     trials.most = trials.live
-    monkeypatch.setattr(standing, "TIMED", 20)
+    monkeypatch.setattr(status, "TIMED", 20)
     assert seconds_left() == pytest.approx(whole, rel=0.01), "all trials took as long"
     assert trials.most - trials.live <= 20
 

@@ -8,6 +8,7 @@ from hpsearch.brain.reopening import reopen
 from hpsearch.domain.history import History
 from hpsearch.domain.lifecycle import State
 from hpsearch.domain.records import StudyState, Trial
+from hpsearch.search import promotion
 from hpsearch.search.searcher import Searcher
 from support.studies.small import Bowl, Simulation, search_by, spec_with
 
@@ -62,6 +63,7 @@ def test_no_trial_starts_that_cannot_get_to_the_highest_rung_before_the_wall_clo
 
 @pytest.mark.thorough
 def test_what_can_still_win_goes_on_before_a_new_trial_that_cannot(monkeypatch):
+    monkeypatch.setattr(promotion, "MAY_WIN", 0.05)
     spec = spec_with(budget={"wall_clock": "15m", **EPOCHS})
     simulation = Simulation(spec, workers=8, curves=Bowl())
     searcher: Searcher = simulation.study._context.searcher

@@ -96,7 +96,8 @@ def flowers(save: Save) -> str:
 
 def _save(url: str, name: str, trials: list[Trial], spec: str = SPEC, **more: object) -> None:
     with closing(Store.open(url)) as store:
-        record = StudyRecord(0, name, spec, ("maximize",), StudyState.FINISHED, "budget used", 1.0)
+        record = StudyRecord(0, name, spec, ("maximize",), StudyState.FINISHED, "budget used")
+        record.created = 1.0
         record.base = f"{os.sep}studies"
         for key, content in more.items():
             setattr(record, key, content)

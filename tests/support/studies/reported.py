@@ -130,7 +130,7 @@ def save(
     """Write a study to a database; the study's name."""
     with closing(Store.open(url)) as store:
         reason = more.pop("reason", "all trials have ended")
-        record = StudyRecord(0, name, spec, directions, state, reason, BEGAN)
+        record = StudyRecord(0, name, spec, directions, state, reason, created=BEGAN)
         record.base = more.pop("base", None)
         record.checkpoints = more.pop("checkpoints", None)
         store.create_study(record)
