@@ -25,7 +25,7 @@ from hpsearch.study_file.models import StudySpec
 from hpsearch.study_file.types import AUTO
 
 PRIOR = 10.0  # the trials that an expectation counts as, beside those that were seen
-IN_FULL = {True: 0.4, False: 1.8}
+IN_FULL = {True: 0.24, False: 1.8}
 """The trials trained in full, as a multiple of the root of all, where they are stopped; and where
 they pause, on one worker, with a rung at the very end."""
 BESIDE = 0.3  # with more workers more go on, before it shows which are the best: to this power
