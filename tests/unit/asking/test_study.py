@@ -5,6 +5,7 @@ import math
 import os
 import sys
 import threading
+import time
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -567,8 +568,10 @@ def test_what_a_failed_turn_handed_out_is_not_given_back(sqlite_url, monkeypatch
 
 
 def test_a_process_that_was_suspended_may_report_no_more(sqlite_url, caplog):
+    began = time.time()
     with hpsearch.create(sqlite_url, SPEC) as study, closing(Store.open(sqlite_url)) as store:
         trial = asked(study)
+        silent_since = time.time()
         with store.writing() as connection:  # another machine's process, silent for a minute
             connection.exec_driver_sql(
                 "UPDATE heartbeats SET owner = 'me@elsewhere:1', renewed = renewed + 5,"
@@ -582,7 +585,7 @@ def test_a_process_that_was_suspended_may_report_no_more(sqlite_url, caplog):
             other.tell(again, 1.0)
     first, _ = loaded(sqlite_url).trials[0].attempts
     assert first.outcome is Outcome.LOST
-    assert first.gpu_seconds == pytest.approx(5.0, abs=1.0)
+    assert 4.0 < first.gpu_seconds < 5.0 + silent_since - began
     assert loaded(sqlite_url).trials[0].reports.keys() == {9.0}
 
 
