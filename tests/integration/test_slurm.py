@@ -130,7 +130,7 @@ def test_a_study_runs_on_all_nodes_of_a_job_and_cannot_be_submitted_twice(
     assert login.log_of(job).count("prelude\n") == 2
     login.has_lost_nothing()
     wait_until(lambda: not slurm.state_of(job))
-    assert not list(scratch.iterdir())
+    wait_until(lambda: not list(scratch.iterdir()))
     third = login.run("submit", "study.yaml")
     assert third.returncode == 2
     assert "study naps has already ended" in third.stderr

@@ -51,7 +51,10 @@ share_memory() { # tell Ray what the job has, and not what the node has
 }
 
 clear_up() { # again, as Ray's last processes may still write
-    rm -rf "$tmp" $short 2>/dev/null || { sleep 3; rm -rf "$tmp" $short; }
+    for _ in {1..10}; do
+        rm -rf "$tmp" $short 2>/dev/null && [[ ! -e $tmp ]] && return
+        sleep 1
+    done
 }
 
 start_ray() { # what it says is of interest if it does not start
