@@ -38,7 +38,7 @@ which it then prunes, and the share of trials that it lets by."""
 ENDS_AT, ENDS_SEEN = 0.9, 3.0  # the share at which early ends are, and the ends it counts as
 REPEATED = 0.5  # the share of the promised repeats that takes place, as a race is decided earlier
 SIDE_BY_SIDE = 3  # the average number of repeats that run at a time: later ones wait
-PACE, END, GO_ON = 0.25, 0.35, 0.24
+PACE, END, GO_ON = 0.25, 0.35, 0.28
 """The logarithm by which the real time is off, nine times in ten, at most: by paces and ends, what
 is left; and by how many trials go on, the whole."""
 HOW_MANY, HOW_EARLY = "how many trials go on", "how early they end"
