@@ -2,7 +2,7 @@
 
 import enum
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from datetime import datetime
 from itertools import pairwise
 from typing import Any
@@ -74,14 +74,6 @@ def moment(seconds: float | None) -> str:
 def count(amount: int, thing: str) -> str:
     """``1 trial``, ``2 trials``."""
     return f"{amount} {thing}" + ("" if amount == 1 else "s")
-
-
-def some(things: Sequence[object], most: int = 5) -> str:
-    """``3``, ``3 and 7``, ``3, 7 and 9``; of more than `most`, how many others there are."""
-    named = [str(each) for each in things[:most]]
-    if len(things) > most:
-        named.append(count(len(things) - most, "other"))
-    return " and ".join([", ".join(named[:-1]), named[-1]] if len(named) > 1 else named)
 
 
 def in_unit(value: float, unit: str) -> str:

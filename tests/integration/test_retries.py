@@ -51,7 +51,7 @@ def test_a_driver_that_is_killed_while_it_retries_loses_nothing_and_retries_once
         assert "no problems found" in failed.ask("db", "check")
     failed.let_go()
     failed.call("resume", "toy")
-    assert "since trials 1 and 3 failed: toy_task.py has changed" in said
+    assert "since trials 1, 3 failed: toy_task.py has changed" in said
     attempts = "SELECT outcome FROM attempts WHERE trial = {} ORDER BY number"
     for number in (1, 3):
         outcomes = [outcome for (outcome,) in failed.rows(attempts.format(number))]

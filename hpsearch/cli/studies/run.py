@@ -244,7 +244,9 @@ def _drive(
     if study.state is StudyState.INTERRUPTED:
         raise interruption_of(study, resume)
     if study.state is StudyState.FAILED:
-        raise UserError(f"study {name} gave up: {study.reason}", retries.how_to(name))
+        see = f"see what happened with: hpsearch trials {name}"
+        hint = f"{see} - mend it, then: hpsearch resume {name} --retry failed"
+        raise UserError(f"study {name} gave up: {study.reason}", hint)
     note(f"study {name} has ended: {study.reason}")
     print_result(store, name, command)
 

@@ -8,12 +8,12 @@ from sqlalchemy import Connection
 from hpsearch.brain.budget.ledger import Spending
 from hpsearch.domain.history import History
 from hpsearch.domain.lifecycle import State
-from hpsearch.domain.numbers import some
 from hpsearch.domain.records import Environment, Trial
 from hpsearch.errors import UserError
 from hpsearch.store.reading.attempts import changes, latest_before
 from hpsearch.store.reading.queries import compiled_for, find_study, rows_of, trials_of
 from hpsearch.study_file.models import StudySpec
+from trials.settings import some
 
 NUMBERS = re.compile(r"\d+(\s*,\s*\d+)*")
 
@@ -63,14 +63,13 @@ def refuse_used_up(spec: StudySpec, history: History) -> None:
     """Raise UserError if nothing is left of a study's compute time, money or time."""
     spending, study = Spending(spec.budget, history), history.study
     spending.time.begin(0.0)
+    cost, unspent = spec.budget.cost, spending.ledger.unspent(None)
     if spending.time.is_used(0.0):
         limit = "wall-clock"
-    elif spending.ledger.unspent(None) == 0:
-        hours, paid = spec.budget.gpu_hours, spending.ledger.paid
-        is_paid = spec.budget.cost is not None and paid >= spec.budget.cost
-        limit = "cost" if is_paid or hours is None else "gpu-hours"
-    else:
+    elif unspent is None or unspent > 0:
         return
+    else:
+        limit = "gpu-hours" if cost is None or spending.ledger.paid < cost else "cost"
     raise UserError(
         f"study {study.name} has used up its limit on {limit}, so no trial can run again",
         f"raise it at the same time: --{limit} N, or in Python {limit.replace('-', '_')}=N",
@@ -83,12 +82,6 @@ def refuse_idle(history: History, before: Mapping[int, int]) -> None:
     if idle:
         what = f"{_named(idle)} did not run again: {history.study.reason}"
         raise UserError(what, f"raise a limit: hpsearch resume {history.study.name} --gpu-hours N")
-
-
-def how_to(name: str) -> str:
-    """What to do about a study that gave up."""
-    see = f"see what happened with: hpsearch trials {name}"
-    return f"{see} - mend it, then: hpsearch resume {name} --retry failed"
 
 
 def since_failure(
@@ -112,4 +105,4 @@ def in_words(since: Mapping[int, str]) -> list[str]:
 
 
 def _named(numbers: Sequence[int]) -> str:
-    return f"trial {numbers[0]}" if len(numbers) == 1 else f"trials {some(numbers)}"
+    return f"trial{'' if len(numbers) == 1 else 's'} {some(numbers)}"

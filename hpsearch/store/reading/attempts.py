@@ -8,13 +8,13 @@ from sqlalchemy import Connection, select
 from sqlalchemy.sql.functions import max as sa_max
 
 from hpsearch.domain.facts import IDLE_KEPT_S
-from hpsearch.domain.numbers import some
 from hpsearch.domain.records import Environment
 from hpsearch.store.contents import records
 from hpsearch.store.reading.queries import StudyHead, TrialDetail, rows_of, trials_of
 from hpsearch.store.schema import ATTEMPT, ENVIRONMENT, TRIAL
 from trials.checkpoints import folders
 from trials.running.arithmetic import Arithmetic
+from trials.settings import some
 
 
 def environments_of(connection: Connection, study: StudyHead) -> list[Environment]:

@@ -66,5 +66,5 @@ def test_what_is_not_as_it_was_is_named():
     assert changes(before, before) == []
     before = Environment(1.0, None, {}, "CPU", "f" * 64, {"train.py": "a", "x.csv": "b"})
     now = Environment(1.0, None, {}, "CPU", "e" * 64, {"train.py": "c", "more.py": "d"})
-    assert changes(before, now) == ["more.py, train.py and x.csv have changed"]
+    assert changes(before, now) == ["more.py, train.py, x.csv have changed"]
     assert changes(before, replace(before, files={"x.csv": "b"})) == ["train.py has changed"]
