@@ -81,7 +81,8 @@ def refuse_idle(history: History, before: Mapping[int, int]) -> None:
     idle = [each for each, had in before.items() if len(history.trials[each].attempts) == had]
     if idle:
         what = f"{_named(idle)} did not run again: {history.study.reason}"
-        raise UserError(what, f"raise a limit: hpsearch resume {history.study.name} --gpu-hours N")
+        how = f"hpsearch resume {history.study.name} with --gpu-hours, --cost or --wall-clock"
+        raise UserError(what, f"raise the limit: {how}")
 
 
 def since_failure(
