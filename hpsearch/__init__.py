@@ -57,23 +57,26 @@ def create(url: str, spec: SpecSource) -> AskedStudy:
     return create_study(url, spec)
 
 
-def resume(url: str, name: str, **budget: float | str) -> AskedStudy:
+def resume(url: str, name: str, *, retry: str | None = None, **budget: float | str) -> AskedStudy:
     """Go on with a study, to ask for its trials.
 
     Args:
         url: The database.
         name: The study's name in it.
+        retry: Failed trials to run again under their numbers: ``failed`` for all, such as ``3,7``,
+            or a filter as of ``hpsearch trials --where``.
         budget: New limits for the study, by their keys in the study file: ``trials=40``.
 
     Raises:
         StudyNotFound: There is no study of that name.
         SpecError: The new budget is not valid.
+        UserError: A trial that is to be retried has not failed, or no budget is left for it.
         StudyHeld: ``hpsearch run`` or ``resume`` drives the study.
         StoreUnreachable: The database does not answer, or nothing of ours is in it.
     """
     from hpsearch.asking.opening import resume as resume_study
 
-    return resume_study(url, name, budget)
+    return resume_study(url, name, budget, retry)
 
 
 def open(url: str, name: str) -> StudyReader:

@@ -241,6 +241,13 @@ def as_scalar(value: Any) -> Any:
     return value
 
 
+def some(names: Iterable[object], most: int = 20) -> str:
+    """The first of some names, and how many others there are: ``a, b and 3 more``."""
+    all_names = list(map(str, names))
+    first, more = ", ".join(all_names[:most]), len(all_names) - most
+    return f"{first} and {more} more" if more > 0 else first
+
+
 def nearest(name: str, known: Iterable[str]) -> str:
     """A hint for an unknown `name`: the nearest known one, or a list of them all."""
     names = [str(each) for each in known]

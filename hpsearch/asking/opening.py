@@ -12,15 +12,18 @@ import yaml
 from hpsearch.asking.session import AskingSession
 from hpsearch.asking.study import AskedStudy
 from hpsearch.asking.transaction import Transaction
-from hpsearch.brain.reopening import reopen
+from hpsearch.brain.reopening import reopen, retry
 from hpsearch.domain.facts import Role
 from hpsearch.domain.records import Environment, StudyRecord, StudyState
 from hpsearch.errors import StudyExists, StudyNotFound, UserError
 from hpsearch.running.creation.study import create_study, environment, spec_of
 from hpsearch.running.creation.warm_start import earlier_studies
+from hpsearch.running.study_run import retries
 from hpsearch.running.study_run.ownership import release_if_dead
 from hpsearch.store.connecting.hints import suggesting_for
 from hpsearch.store.connecting.url import parse_url, refuse_in_memory
+from hpsearch.store.reading.attempts import environments_of
+from hpsearch.store.reading.queries import find_study
 from hpsearch.store.store import Store
 from hpsearch.study_file.models import StudySpec
 from hpsearch.study_file.reading import parse, text_of
@@ -104,7 +107,9 @@ def create(url: str, spec: SpecSource) -> AskedStudy:
         return _opened(store, record, None)
 
 
-def resume(url: str, name: str, budget: Mapping[str, float | str]) -> AskedStudy:
+def resume(
+    url: str, name: str, budget: Mapping[str, float | str], which: str | None = None
+) -> AskedStudy:
     """Resume a study of the database; see `hpsearch.resume`."""
     with _closed_if_it_fails(url, create=False) as store:
         record = store.find_study(name)
@@ -112,7 +117,7 @@ def resume(url: str, name: str, budget: Mapping[str, float | str]) -> AskedStudy
         if budget:
             with _only_what_files_have("the budget"):
                 text = record.spec = with_budget(record.spec, plain(budget))
-        return _opened(store, record, text)
+        return _opened(store, record, text, which)
 
 
 @contextmanager
@@ -138,21 +143,34 @@ def _found_or_new(store: Store, spec: StudySpec) -> StudyRecord:
         return store.find_study(spec.study)
 
 
-def _opened(store: Store, record: StudyRecord, text: str | None) -> AskedStudy:
+def _opened(
+    store: Store, record: StudyRecord, text: str | None, which: str | None = None
+) -> AskedStudy:
     session = AskingSession(store, record)
     # Asks git and the packages for their versions: before the transaction, in which others wait.
     runs_on = environment(session.spec, f"asked on {platform.node()}")
     release_if_dead(store, record.name)
+    failed: list[int] = []
+    if which is not None:
+        with store.reading() as connection:
+            sessions = environments_of(connection, find_study(connection, record.name))
+            failed = retries.chosen(connection, store.load(record.name), which)
 
     def go_on(transaction: Transaction) -> None:
-        _go_on(transaction, session.spec, text, runs_on)
+        trials = [transaction.history.trials[number] for number in failed]
+        since = retries.since_failure(sessions, trials, runs_on) if failed else {}
+        _go_on(transaction, session.spec, text, runs_on, since)
 
     session.take(lambda transaction: None, opens=go_on)
     return AskedStudy(session)
 
 
 def _go_on(
-    transaction: Transaction, spec: StudySpec, text: str | None, runs_on: Environment
+    transaction: Transaction,
+    spec: StudySpec,
+    text: str | None,
+    runs_on: Environment,
+    since: Mapping[int, str],
 ) -> None:
     history = transaction.history
     study = history.study
@@ -168,11 +186,14 @@ def _go_on(
             raise UserError(what, f"give a number above {started} for new trials")
         study.spec = text
         history.touch_study()
+    if since:
+        retries.refuse_used_up(spec, history)
+        retry(history, since, transaction.now)
     may_go_on = study.state in (StudyState.INTERRUPTED, StudyState.FAILED)
-    if study.state is StudyState.FINISHED and text is not None:
+    if study.state is StudyState.FINISHED and (text is not None or since):
         may_go_on = True
     if may_go_on and not transaction.stop_requested:
-        reopen(history)
+        reopen(history, failed_too=not since)
         study.state = StudyState.RUNNING
         study.reason = study.interruption = study.ended = None
         history.touch_study()

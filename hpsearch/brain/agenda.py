@@ -236,8 +236,8 @@ class Agenda:
             before = trial.attempts[-1].outcome
             if before in (Outcome.PAUSED, Outcome.PRUNED):
                 return Work(trial, DecisionKind.PROMOTE, "somebody wants it trained in full")
-            gave_up = before is Outcome.FAILED
-            why = "its study had given up" if gave_up else "its last attempt was cut short"
+            failed = before is Outcome.FAILED
+            why = "it had failed" if failed else "its last attempt was cut short"
             return Work(trial, DecisionKind.RETRY, why)
         return None
 

@@ -232,7 +232,8 @@ class AttemptEvents:
         self, running: CurrentAttempt, trial: Trial, event: ev.Failed, now: float
     ) -> None:
         """Let it begin again where fewer share a GPU, as often as it may be lost; else fail it."""
-        lost = sum(attempt.outcome is Outcome.LOST for attempt in trial.attempts)
+        counting = trial.attempts[trial.forgiven :]
+        lost = sum(attempt.outcome is Outcome.LOST for attempt in counting)
         is_left = lost < self.context.spec.resources.retries
         note = self.context.attempts.share_with_fewer(running) if is_left else None
         if note is None:

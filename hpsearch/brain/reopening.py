@@ -1,25 +1,35 @@
-"""A study that continues after its end: its waiting trials wait again.
+"""A study that continues after its end: its waiting trials wait again, and failed ones may.
 
 Trials that were pruned only because the study ended without them go back to where they were, those
 at a rung if their checkpoint is still there. In a study that gave up, trials failed because of the
 code, the data or the machines, which a resume assumes to be corrected: they take their turn again,
-except where the configuration itself was the reason, and lost workers count against no trial.
+except where the configuration itself was the reason, and lost workers count against no trial. Those
+that are asked for, one by one or all, run again in any study.
+
+A trial that had failed begins anew, as what it was trained by may be another program now. What it
+has spent and its attempts stay on record; its reports, and all that follows from them, go.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 
 from hpsearch.domain.facts import DecisionKind, Role
 from hpsearch.domain.history import History
 from hpsearch.domain.lifecycle import MOVES, State
-from hpsearch.domain.records import IN_FULL, Decision, StudyState, Trial
+from hpsearch.domain.records import (
+    CONSTRAINT,
+    IN_FULL,
+    RETRIED,
+    Decision,
+    StudyState,
+    Trial,
+)
 from hpsearch.errors import UserError
+from trials.contract import TRAINED_TO
 
-MOST_NAMED = 10  # failed trials that an error names
 
-
-def reopen(history: History) -> None:
+def reopen(history: History, *, failed_too: bool = True) -> None:
     """Let trials of a study that finished or gave up wait again; no other study changes, and none
-    that goes on for one trial alone."""
+    that goes on for one trial alone. Failed ones wait only if `failed_too`."""
     study = history.study
     gave_up = study.state is StudyState.FAILED
     if not gave_up and study.state is not StudyState.FINISHED:
@@ -30,17 +40,16 @@ def reopen(history: History) -> None:
         if trial.system_attrs.get(IN_FULL):
             trial.system_attrs = {**trial.system_attrs, IN_FULL: False}
             history.touch(trial)
-        to = _back_to(trial, gave_up)
+        to = _back_to(trial)
         if gave_up and (to is not None or trial.state is State.FAILED):
             trial.forgiven = len(trial.attempts)
             history.touch(trial)
         if to is not None:
-            trial.left_as = None
+            trial.left_as = trial.ended = None
             trial.state = MOVES.move(trial.state, to)
-            trial.ended = None
-            trial.error_kind = None
-            trial.error_text = None
             history.touch(trial)
+        elif gave_up and failed_too and _is_of_the_code(trial):
+            _begin_again(history, trial)
     if gave_up and study.confirmation is not None:
         study.confirmation = None
         history.touch_study()
@@ -78,44 +87,45 @@ def to_finish(history: History, number: int) -> Trial:
     return trial
 
 
-def failed_trials(history: History, which: str) -> list[int]:
-    """The failed trials that ``3,5`` or ``failed`` names. Raises UserError for any other."""
-    name = history.study.name
-    failed = [trial.number for trial in history.trials if trial.state is State.FAILED]
-    if which == State.FAILED.value and not failed:
-        raise UserError(f"no trial of {name} has failed", "leave --retry out")
-    if which == State.FAILED.value:
-        return failed
-    words = [word.strip() for word in which.split(",")]
-    for word in words:
-        if not word.isdecimal():
-            raise UserError(f"--retry: {word!r} is not a number", "for example: --retry 3,5")
-        if int(word) not in failed:
-            some = ", ".join(map(str, failed[:MOST_NAMED])) or "none"
-            raise UserError(f"trial {word} of {name} has not failed", f"failed: {some}")
-    return [int(word) for word in words]
-
-
-def retry(history: History, numbers: Sequence[int], now: float) -> None:
-    """Let failed trials wait for a slot again; what they have spent stays charged."""
-    for number in numbers:
+def retry(history: History, since: Mapping[int, str], now: float) -> None:
+    """Let failed trials wait for a slot again, by their numbers, each with what is known to have
+    changed since it failed. One that another driver has retried meanwhile stays as it is."""
+    for number, changed in since.items():
         trial = history.trials[number]
-        if trial.state is not State.FAILED:
-            continue
-        why = f"asked for; it had failed ({trial.error_kind}: {trial.error_text})"
-        decision = Decision(number, DecisionKind.RETRY, why, trial.resource, [], now)
-        history.add_decision(decision)
-        trial.state = MOVES.move(trial.state, State.QUEUED)
-        trial.ended = trial.error_kind = trial.error_text = None
-        trial.forgiven = len(trial.attempts)
-        history.touch(trial)
+        if trial.state is State.FAILED:
+            failure = f"attempt {len(trial.attempts)} failed ({trial.error_kind}"
+            why = f"asked for; {failure}: {trial.error_text}), and since then {changed}"
+            decision = Decision(number, DecisionKind.RETRY, why, trial.resource, [], now)
+            history.add_decision(decision)
+            _begin_again(history, trial)
 
 
-def _back_to(trial: Trial, gave_up: bool) -> State | None:
+def _begin_again(history: History, trial: Trial) -> None:
+    trial.state = MOVES.move(trial.state, State.QUEUED)
+    trial.ended = trial.error_kind = trial.error_text = None
+    trial.value = trial.values = trial.rung = None
+    trial.checkpoint = trial.checkpoint_resource = None
+    trial.best_checkpoint = trial.checkpoint_bytes = None
+    trial.resource = 0.0
+    trial.findings = []
+    kept = {key: value for key, value in trial.system_attrs.items() if not _is_of_reports(key)}
+    trial.forgiven = len(trial.attempts)
+    trial.system_attrs = {**kept, RETRIED: trial.forgiven}
+    history.forget_reports(trial)
+
+
+def _is_of_reports(attribute: str) -> bool:
+    return attribute == TRAINED_TO or attribute.startswith(CONSTRAINT)
+
+
+def _is_of_the_code(trial: Trial) -> bool:
+    """True if a trial failed for another reason than its configuration."""
+    kind = trial.error_kind
+    return trial.state is State.FAILED and (kind is None or not kind.of_configuration)
+
+
+def _back_to(trial: Trial) -> State | None:
     """The state in which a trial waits once its study continues; None if it has had its turn."""
-    if trial.state is State.FAILED and gave_up:
-        kind = trial.error_kind
-        return None if kind is not None and kind.of_configuration else State.QUEUED
     if trial.state is not State.PRUNED:
         return None
     if trial.left_as is State.PAUSED and trial.checkpoint is None:

@@ -12,9 +12,7 @@ from hpsearch.search.ranking.selection import EXPECTED
 from hpsearch.search.worth import Worth
 from hpsearch.study_file.models import StudySpec
 from trials.contract import CheckpointSizes
-from trials.settings import in_full
-
-MOST_NAMED = 20  # the most metrics that a message names
+from trials.settings import in_full, some
 
 FINAL = "final_"
 """The beginning of the name of a metric that was measured again after the last report."""
@@ -161,11 +159,7 @@ def missing_metrics(spec: StudySpec, event: Reported) -> str | None:
     absent = [metric for metric in wanted if metric not in event.metrics]
     if not absent:
         return None
-    present = sorted(event.metrics)
-    named = ", ".join(present[:MOST_NAMED]) or "no metric at all"
-    more = len(present) - MOST_NAMED
-    if more > 0:
-        named += f" and {more} more"
+    named = some(sorted(event.metrics)) or "no metric at all"
     return f"the report at {in_full(event.resource)} has no {', '.join(absent)}; it has {named}"
 
 

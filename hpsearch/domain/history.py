@@ -33,6 +33,8 @@ class Changes:
     decisions: list[Decision] = field(default_factory=list)
     environments: list[Environment] = field(default_factory=list)
     requests: list[Request] = field(default_factory=list)
+    begun_again: list[int] = field(default_factory=list)
+    """Trials whose reports on record go, before any of `reports` is written."""
 
     def __bool__(self) -> bool:
         return any(getattr(self, each.name) for each in fields(self))
@@ -54,7 +56,8 @@ class History:
         self._touched_attempts: dict[tuple[int, int], None] = {}
         self._touched_reports: dict[tuple[int, float], None] = {}
         self._once = Changes()
-        """Decisions, environments and requests, which are written once and not kept in memory."""
+        """Decisions, environments and requests, which are written once and not kept in memory, and
+        the trials that have begun again."""
         self._clock = 0
         self._changed: dict[int, int] = {}
         """By the number of a trial, the clock of its last change; the latest change last."""
@@ -99,6 +102,14 @@ class History:
         self._touched_reports[(report.trial, report.resource)] = None
         self._mark(report.trial)
         return report
+
+    def forget_reports(self, trial: Trial) -> None:
+        """Let a trial begin again without the reports it has made."""
+        for resource in trial.reports:
+            self._touched_reports.pop((trial.number, resource), None)
+        trial.reports = {}
+        self._once.begun_again.append(trial.number)
+        self.touch(trial)
 
     def add_decision(self, decision: Decision) -> None:
         self._once.decisions.append(decision)

@@ -75,6 +75,9 @@ metric follows, as in Optuna."""
 IN_FULL = "in_full"
 """The system attribute of a trial that somebody wants trained in full: true if its study had
 finished, so that nothing else goes on."""
+RETRIED = "retried"
+"""The system attribute of a trial that began again after it had failed: the number of its attempts
+before that, which have left no reports."""
 
 
 def sign_of(direction: str) -> float:
@@ -199,7 +202,8 @@ class Trial:
     """Findings of its latest attempt about its health; replaced, never changed in place."""
     left_as: State | None = None  # the state in which it waited when its study ended without it
     forgiven: int = 0
-    """The number of its first attempts that do not count: its study gave up after them."""
+    """The number of its first attempts that do not count: their node, or what was mended since, was
+    the cause of how they ended."""
     distributions: dict[str, BaseDistribution] = field(default_factory=dict)
     """Shared by trials that have the same, and never changed in place."""
     user_attrs: dict[str, Any] = field(default_factory=lambda: _NO_ATTRS)
@@ -253,6 +257,11 @@ class Trial:
         return waits and self.system_attrs.get(IN_FULL, False)
 
     @property
+    def retried(self) -> int:
+        """The number of its attempts before it began again, as it had failed; 0 if it did not."""
+        return int(self.system_attrs.get(RETRIED, 0))
+
+    @property
     def was_asked(self) -> bool:
         """True if its latest attempt was asked for."""
         return bool(self.attempts) and self.attempts[-1].device == ASKED
@@ -264,8 +273,9 @@ class Trial:
 
     @property
     def arithmetic(self) -> dict[str, Any] | None:
-        """The arithmetic of its first attempt, in which all compute. None before that."""
-        recorded = (attempt.arithmetic for attempt in self.attempts)
+        """The arithmetic of its first attempt, in which all compute, since it last began. None
+        before that."""
+        recorded = (attempt.arithmetic for attempt in self.attempts[self.retried :])
         return next((each for each in recorded if each is not None), None)
 
 
@@ -314,3 +324,5 @@ class Environment:
     packages: dict[str, str]
     device: str
     data_fingerprint: str | None = None
+    files: dict[str, str] | None = None
+    """The SHA-256 of each file of the task, by its path; None if they are not on record."""

@@ -34,6 +34,7 @@ from hpsearch.errors import Damaged, StudyNotFound
 from hpsearch.search.ranking.selection import counts, standing
 from hpsearch.store import leases, schema
 from hpsearch.store.schema import (
+    REPORT,
     REQUEST,
     STUDY,
     TRIAL,
@@ -90,6 +91,9 @@ _SET_TRIAL = sa.update(trials).where(
     TRIAL.study_id == sa.bindparam("of_study"), TRIAL.number == sa.bindparam("of_trial")
 )
 _TOUCH = _SET_TRIAL.values(revision=sa.bindparam("at"))
+_FORGET_REPORTS = sa.delete(reports).where(
+    REPORT.study_id == sa.bindparam("of_study"), REPORT.trial == sa.bindparam("of_trial")
+)
 _ANSWER = sa.update(requests).where(REQUEST.id == sa.bindparam("of_request"))
 
 _WRITTEN = (Trial, Attempt, ReportRecord, Decision, Environment)
@@ -227,6 +231,9 @@ def write(
 ) -> None:
     if changes.study is not None:
         connection.execute(_SET_STUDY, {**study_values(changes.study), "of_study": study_id})
+    if changes.begun_again:
+        again = [{"of_study": study_id, "of_trial": each} for each in changes.begun_again]
+        connection.execute(_FORGET_REPORTS, again)
     for table, statement in statements.items():
         written = getattr(changes, table.name)
         rows = [_row(table, each, study_id, revision) for each in written]

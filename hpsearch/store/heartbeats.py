@@ -13,6 +13,7 @@ from sqlalchemy import Connection, Double, delete, insert, literal, select, upda
 from hpsearch.store.leases import Now
 from hpsearch.store.owners import is_dead, shown
 from hpsearch.store.schema import STUDY, Sql, heartbeats, studies
+from trials.settings import some
 
 MOST_NAMED = 3  # processes that a message names
 
@@ -60,9 +61,7 @@ def askers(connection: Connection, study_id: int | None = None) -> dict[int, lis
 
 def named(owners: Sequence[str]) -> str:
     """The names of processes for people: the first ones, and a count of the others."""
-    first = ", ".join(shown(owner) for owner in owners[:MOST_NAMED])
-    more = len(owners) - MOST_NAMED
-    return first if more <= 0 else f"{first} and {more} more"
+    return some(map(shown, owners), MOST_NAMED)
 
 
 def moment(connection: Connection, study_id: int) -> tuple[float, float | None]:

@@ -33,7 +33,7 @@ from hpsearch.store.cells import Cell, StoredDistribution
 Sql: TypeAlias = sa.ColumnElement[Any]
 Condition: TypeAlias = sa.ColumnElement[bool]
 
-VERSION = 1  # the schema version that this program reads and writes
+VERSION = 2  # the schema version that this program reads and writes
 
 metadata = sa.MetaData(
     naming_convention={

@@ -10,7 +10,13 @@ from hpsearch.store.connecting.url import display, is_sqlite
 
 FIRST = 1
 
-MIGRATIONS: dict[int, Callable[[sa.Connection], None]] = {}
+
+def _add_files(connection: sa.Connection) -> None:
+    column = sa.schema.CreateColumn(schema.environments.c.files).compile(connection)
+    connection.exec_driver_sql(f"ALTER TABLE environments ADD COLUMN {column}")
+
+
+MIGRATIONS: dict[int, Callable[[sa.Connection], None]] = {2: _add_files}
 """By the version that each leads to, rising from `FIRST` + 1: changes a database of the version
 before. A new database needs none: it is made from the tables as they are now."""
 

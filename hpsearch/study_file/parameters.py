@@ -19,9 +19,8 @@ from hpsearch.study_file.types import (
     same,
 )
 from hpsearch.study_file.validation import Mistake, Model, shown
-from trials.settings import as_scalar, in_full
+from trials.settings import as_scalar, in_full, some
 
-MOST_NAMED = 20
 """Choices that a message names."""
 
 Confidence: TypeAlias = Literal["low", "medium", "high"]
@@ -205,9 +204,7 @@ class CategoricalParameter(Model):
     def problem_with(self, value: Any) -> str | None:
         if key_of(value) in self._indices:
             return None
-        choices = ", ".join(map(shown, self.choices[:MOST_NAMED]))
-        more = f" and {len(self.choices) - MOST_NAMED} more" if self.choices[MOST_NAMED:] else ""
-        return f"must be one of {choices}{more}, not {shown(value)}"
+        return f"must be one of {some(map(shown, self.choices))}, not {shown(value)}"
 
     def at(self, fraction: float) -> Any:
         """The value at a fraction from 0 to below 1, of which all choices have equal parts."""

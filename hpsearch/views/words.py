@@ -25,6 +25,7 @@ from hpsearch.study_file.models import StudySpec
 from hpsearch.views.result import StudyResult, Unfinished
 from trials.descriptions.command import COMMAND
 from trials.descriptions.command_line import SEED
+from trials.settings import some
 
 BUDGET_WORDS = {
     "trials": "trials",
@@ -207,10 +208,7 @@ MOST_NAMED = 5  # trials that are named of those that are too close to the best 
 
 def _trials(numbers: Sequence[int]) -> str:
     """``trial 3``, ``trials 3, 8``, ``trials 3, 8 and 4 more``"""
-    named = ", ".join(map(str, numbers[:MOST_NAMED]))
-    more = len(numbers) - MOST_NAMED
-    rest = f" and {more} more" if more > 0 else ""
-    return f"trial{'' if len(numbers) == 1 else 's'} {named}{rest}"
+    return f"trial{'' if len(numbers) == 1 else 's'} {some(numbers, MOST_NAMED)}"
 
 
 def how_sure(result: StudyResult) -> list[str]:

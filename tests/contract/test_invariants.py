@@ -213,6 +213,11 @@ HARM = {
         f"UPDATE attempts SET ended = started - 1 WHERE trial = {COMPLETE}",
         "do not agree with its outcome",
     ),
+    "a report of what was retried": (
+        """UPDATE trials SET system_attrs = '{"retried": 1}'"""
+        f" WHERE number = {COMPLETE}",
+        "of attempt 1, after which it began again",
+    ),
     "a result without a value": (
         f"UPDATE trials SET value = NULL WHERE number = {COMPLETE}",
         "it is complete, but has no value",

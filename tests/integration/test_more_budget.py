@@ -131,7 +131,7 @@ def test_trials_of_changed_code_are_told_from_those_before(workplace, kind):
     assert "code or data changed" not in workplace.call("best", "toy")
     rates.write_text("def score(x): return 1000 + float(x)\n")
     said = workplace.call("resume", "toy", "--trials", "4")
-    assert "not as before: the files that the task names, or what these import, have" in said
+    assert "not as before: rates.py has changed" in said
     assert "code or data changed while the study went on" in said
     assert re.search(r"trial \d ran on 20.*, others on 20", workplace.call("best", "toy"))
     page = workplace.folder / "page.md"

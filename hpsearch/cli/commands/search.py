@@ -124,7 +124,11 @@ def resume(
     ] = None,
     retry: Annotated[
         str | None,
-        Option(metavar="NUMBERS|failed", help="Failed trials to run again, such as 3,5, or all."),
+        Option(
+            metavar="failed|NUMBERS|FILTER",
+            help="Failed trials to run again under their numbers: all, such as 3,7, or by a filter "
+            "as of `trials --where`.",
+        ),
     ] = None,
 ) -> None:
     """Continue a study that was interrupted, or give one more budget, running or finished."""

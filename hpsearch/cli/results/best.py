@@ -11,10 +11,11 @@ from hpsearch.cli.opening import chosen_study, reading
 from hpsearch.cli.options import Best
 from hpsearch.cli.output import Format, emit, emit_yaml, note, show, terminal_width
 from hpsearch.cli.streams import ReaderGone
+from hpsearch.domain.facts import ErrorKind
 from hpsearch.errors import UserError
 from hpsearch.store.reading.attempts import recorded_arithmetic
 from hpsearch.store.reading.queries import StudyHead, TrialRow, find_study
-from hpsearch.store.reading.status import study_status, study_summary
+from hpsearch.store.reading.status import StudyStatus, study_status, study_summary
 from hpsearch.store.store import Store
 from hpsearch.study_file import space as spaces
 from hpsearch.study_file.reading import space_in
@@ -120,15 +121,20 @@ def print_result(store: Store, name: str, suggested: Callable[[str], str]) -> No
         status = study_status(connection, study, result.ranked)
     # The study has ended as it has, whether or not somebody still reads this.
     with suppress(ReaderGone, UserError):
-        commands = _next_commands(result, suggested)
+        commands = _next_commands(result, status, suggested)
         show(*result_tables(result, status, commands, terminal_width()))
         sys.stdout.flush()
 
 
-def _next_commands(result: StudyResult, suggested: Callable[[str], str]) -> list[tuple[str, str]]:
+def _next_commands(
+    result: StudyResult, status: StudyStatus, suggested: Callable[[str], str]
+) -> list[tuple[str, str]]:
     study, name = result.study, as_argument(result.study.name)
+    again = []
+    if any(not ErrorKind(each.kind).of_configuration for each in status.failures):
+        again = [(suggested(f"resume {name} --retry failed"), "what failed, once it is mended")]
     if not result.ranked:
-        return [(suggested(f"trials {name}"), "what happened to each trial")]
+        return [(suggested(f"trials {name}"), "what happened to each trial"), *again]
     trial = None if study.has_best else result.ranked[0].trial.number
     others = (suggested(f"best --top 5 {name}"), "the best five, side by side")
-    return [*to_train(study, trial, suggested), others]
+    return [*to_train(study, trial, suggested), others, *again]

@@ -6,7 +6,6 @@ from contextlib import closing
 from functools import partial
 from pathlib import Path
 
-from hpsearch.brain.reopening import failed_trials
 from hpsearch.cli.launchers import launched_by, queued
 from hpsearch.cli.options import BudgetLimits, RunOptions, worker_count
 from hpsearch.cli.output import command, log_as_notes, note, submitted_by
@@ -25,7 +24,7 @@ from hpsearch.running.checkpoint_folders import folder_of, folder_of_new
 from hpsearch.running.creation.study import create_study, spec_of
 from hpsearch.running.driver.loop import Driver, watched_by
 from hpsearch.running.executors.cluster.address import refuse_unreachable
-from hpsearch.running.study_run import on_ray
+from hpsearch.running.study_run import on_ray, retries
 from hpsearch.running.study_run.ends import interruption_of
 from hpsearch.running.study_run.file_changes import changes_between
 from hpsearch.running.study_run.ownership import refuse_if_held
@@ -120,7 +119,8 @@ def resume_study(
     """Continue an interrupted study from the database alone, or a finished one with more budget;
     one that runs elsewhere goes on there. `base` is the folder of its data and modules from now on;
     None for the one on record. The trial `finish` is trained to its end. `source` is a study file
-    with other settings of how trials are read and run. The failed trials `retry` run again."""
+    with other settings of how trials are read and run. The failed trials that `retry` names run
+    again."""
     worker_count(options.workers)
     prepared(name, options.watches)
     budget = limits.given
@@ -144,31 +144,38 @@ def resume_study(
             for key, text in changes.items():
                 note(f"{key} {text}")
         study.spec = with_budget(study.spec, budget)
-        again = () if retry is None else failed_trials(history, retry)
+        had: dict[int, int] = {}
+        if retry is not None:
+            with store.reading() as connection:
+                chosen = retries.chosen(connection, history, retry)
+            had = {number: len(history.trials[number].attempts) for number in chosen}
         if base is not None:
             study.base = str(base.absolute())
         spec = spec_of(study)
         refuse_asked(spec)
+        if had:
+            retries.refuse_used_up(spec, history)
         refuse_unusable(spec.search.sampler, spec.search.pruner)
         known_good = configurations(options.enqueue or (), spec)
         _refuse_too_few(spec, history, is_raised="trials" in budget, enqueues=bool(known_good))
         home = folder_of(spec, study, options.checkpoints)
         if finish is not None:
             _note_finish(spec, history, finish)
-        elif study.state is StudyState.FINISHED and not (budget or known_good or again or changes):
+        elif study.state is StudyState.FINISHED and not (budget or known_good or had or changes):
             note(f"study {name} has already ended: {study.reason}")
             note(f"to continue it, raise a limit: hpsearch resume {name} --trials N")
             return
         resources, trackers = _resources(options, spec), _installed(spec)
         address = options.address
         study_run = on_ray.StudyRun(
-            spec, home, resources, address, known_good, trackers, finish, again, changes
+            spec, home, resources, address, known_good, trackers, finish, list(had), changes
         )
         further = len(study.enqueued) + len(known_good)
         drawn = sum(trial.role in (Role.SEARCH, Role.PROPOSED) for trial in history.trials)
         _drive(store, study_run, lambda: history, options, further, drawn)
         if finish is not None:
             _refuse_unfinished(history, finish)
+        retries.refuse_idle(history, had)
 
 
 def _note_finish(spec: StudySpec, history: History, number: int) -> None:
@@ -238,7 +245,8 @@ def _drive(
         raise interruption_of(study, resume)
     if study.state is StudyState.FAILED:
         see = f"see what happened with: hpsearch trials {name}"
-        raise UserError(f"study {name} gave up: {study.reason}", see)
+        hint = f"{see} - mend it, then: hpsearch resume {name} --retry failed"
+        raise UserError(f"study {name} gave up: {study.reason}", hint)
     note(f"study {name} has ended: {study.reason}")
     print_result(store, name, command)
 

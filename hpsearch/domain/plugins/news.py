@@ -70,6 +70,13 @@ class TrialNews:
     is_over: bool
     facts: Mapping[str, Any]
 
+    @property
+    def run(self) -> str:
+        """The name of its run among those of its study: its number, and after a retry the attempt
+        with which it began again, as the run before has failed."""
+        trial = self.trial
+        return f"{trial.number}.{trial.retried + 1}" if trial.retried else str(trial.number)
+
 
 def named(facts: Mapping[str, Any], between: str, *names: str) -> dict[str, Any]:
     """Some of the facts, or all, under names of this program, such as `hpsearch/value`."""

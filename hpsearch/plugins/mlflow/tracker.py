@@ -15,7 +15,7 @@ from mlflow.tracking import MlflowClient
 
 from hpsearch.domain.lifecycle import State
 from hpsearch.domain.plugins.news import StudyNews, Tracker, TrialNews, named
-from hpsearch.domain.records import StudyState, Trial
+from hpsearch.domain.records import StudyState
 from hpsearch.plugins.mlflow.options import MlflowOptions
 from trials.settings import as_scalar
 
@@ -83,7 +83,7 @@ class MlflowTracker(Tracker):
 
     def send_trial(self, study: StudyNews, news: TrialNews) -> None:
         trial = news.trial
-        run = self._run(study, trial)
+        run = self._run(study, news)
         metrics = [
             Metric(_key(name), value, _milliseconds(point.at), point.step)
             for point in news.points
@@ -113,12 +113,12 @@ class MlflowTracker(Tracker):
             if not token:
                 return runs
 
-    def _run(self, study: StudyNews, trial: Trial | None = None) -> str:
+    def _run(self, study: StudyNews, news: TrialNews | None = None) -> str:
         """The id of a trial's run, or of the study's, which is created if it is not there."""
         key, name, began = "", study.record.name, study.record.created
         nested = {}
-        if trial is not None:
-            key, name, began = str(trial.number), f"{name} {trial.number}", trial.started or began
+        if news is not None:
+            key, name, began = news.run, f"{name} {news.run}", news.trial.started or began
             nested = {TRIAL_TAG: key, "mlflow.parentRunId": self._run(study)}
         tags = {"mlflow.runName": name, STUDY_TAG: study.uid, **nested}
         runs = self._runs_of(study) if self._runs is None else self._runs

@@ -51,7 +51,9 @@ class TensorboardTracker(Tracker):
         params = {name: "null" if value is None else value for name, value in plain.items()}
         hparams: Any = summary.hparams  # it has no types
         of_value, start, end = hparams(params, {VALUE: 0.0})
-        with self._writing(study, trial_folder(trial.number), is_last=is_last) as writer:
+        number, again, attempt = news.run.partition(".")
+        folder = trial_folder(int(number)) + again + attempt
+        with self._writing(study, folder, is_last=is_last) as writer:
             file: Any = writer.file_writer
             file.add_summary(of_value, walltime=began)
             file.add_summary(start, walltime=began)

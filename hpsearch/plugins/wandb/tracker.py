@@ -57,7 +57,7 @@ class WandbTracker(Tracker):
 
     def send_trial(self, study: StudyNews, news: TrialNews) -> None:
         """Log what is new of a trial, and end its run unless it trains."""
-        trial, key = news.trial, str(news.trial.number)
+        trial, key = news.trial, news.run
         config = {**trial.params, "seed": trial.seed}
         name = f"{study.record.name} {key}"
         run = self._run(study, key, name, config, trial.role.value)

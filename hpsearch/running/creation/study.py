@@ -1,6 +1,7 @@
 """A new study in the database, with the environment that it runs in; study files of old ones."""
 
 import hashlib
+import os
 import platform
 import subprocess
 import time
@@ -102,7 +103,9 @@ def environment(spec: StudySpec, device: str) -> Environment:
     """The environment of this driver's session. Reads all the files that the task names, and the
     modules beside them that they import."""
     packages = {**versions_of(RECORDED_PACKAGES), "python": platform.python_version()}
-    return Environment(time.time(), _revision(spec.base), packages, device, _fingerprint(spec))
+    fingerprint, files = _digests(spec)
+    now, revision = time.time(), _revision(spec.base)
+    return Environment(now, revision, packages, device, fingerprint, files)
 
 
 def _revision(folder: Path) -> str | None:
@@ -117,19 +120,21 @@ def _revision(folder: Path) -> str | None:
     return git.stdout.strip() or None
 
 
-def _fingerprint(spec: StudySpec) -> str | None:
+def _digests(spec: StudySpec) -> tuple[str | None, dict[str, str]]:
+    """The digest of all files of a task, None without any; and those of each by its path."""
     named = [spec.base / name for name in _names(spec) if _is_file(spec.base / name)]
     scripts = [path for path in named if path.suffix == ".py"]
     beside = [file for path in scripts for file in own.imported(path, spec.base)]
     files = list(dict.fromkeys([*named, *beside]))
-    if not files:
-        return None
-    digest = hashlib.sha256()
+    digest, found = hashlib.sha256(), {}
     for path in files:
+        alone = hashlib.sha256()
         with path.open("rb") as file:
             while chunk := file.read(CHUNK_BYTES):
                 digest.update(chunk)
-    return digest.hexdigest()
+                alone.update(chunk)
+        found[os.path.relpath(path, spec.base)] = alone.hexdigest()
+    return digest.hexdigest() if files else None, found
 
 
 def _names(spec: StudySpec) -> list[str]:

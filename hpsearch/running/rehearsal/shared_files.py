@@ -17,6 +17,7 @@ from hpsearch.running.loading import library_of
 from hpsearch.study_file.models import StudySpec
 from trials.descriptions.command import COMMAND
 from trials.descriptions.command_line import FOLDER
+from trials.settings import some
 from trials.tasks.command.program import open_for_writing
 
 MOST_FILES = 20_000  # files and folders that are looked at, the nearest first
@@ -74,10 +75,9 @@ class SharedFiles:
         written = sorted(path for path in changed if path not in others)
         if not written:
             return
-        named = ", ".join(map(str, map(self._named, written[:SHOWN])))
-        more = f" and {len(written) - SHOWN} more" if len(written) > SHOWN else ""
+        named = some(map(self._named, written), SHOWN)
         yield (
-            f"the trial writes {named}{more}, which all trials share: trials at once overwrite "
+            f"the trial writes {named}, which all trials share: trials at once overwrite "
             f"each other's files, and may read another's; {self._advice()} (what all trials only "
             "read, such as data that the first one fetches, may stay there)"
         )

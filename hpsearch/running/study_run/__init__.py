@@ -7,5 +7,6 @@
 - `watching`: what plugins offer to watch it with
 - `signals`: Ctrl-C, SIGTERM and the like
 - `ends`: the ends of a study that may go on, as errors
+- `retries`: failed trials that run again
 - `requests`: requests to a study that runs elsewhere; `file_changes`: a study file that was changed
 """

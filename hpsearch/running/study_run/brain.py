@@ -10,11 +10,12 @@ from hpsearch.study_file.models import StudySpec
 from trials.descriptions.builtin import describe
 
 
-def build_study(history: History, spec: StudySpec) -> Study:
-    """The brain of a study over its history, with Optuna reading that same history. Raises
-    UserError if a plugin that offers its sampler or pruner is not installed any more."""
+def build_study(history: History, spec: StudySpec, *, failed_too: bool = True) -> Study:
+    """The brain of a study over its history, which is reopened, with Optuna reading that same
+    history. Raises UserError if a plugin that offers its sampler or pruner is not installed any
+    more."""
     methods.refuse_unusable(spec.search.sampler, spec.search.pruner)
-    reopen(history)
+    reopen(history, failed_too=failed_too)
     storage = HistoryStorage(history)
     known = describe(spec.task["kind"]).settings
     defaults = space.defaults(spec.space, known, spec.requires)

@@ -34,6 +34,7 @@ from hpsearch.running.checkpoint_folders import StudyFolder, folders_of
 from hpsearch.running.creation.study import environment
 from hpsearch.running.driver.loop import Driver, OnTick, watched_by
 from hpsearch.running.driver.sweeping import Sweeper
+from hpsearch.running.study_run import retries
 from hpsearch.running.study_run.brain import build_study
 from hpsearch.running.study_run.ownership import owning
 from hpsearch.running.study_run.workers import worker_config
@@ -93,7 +94,7 @@ def drive(
             _say_changes(store, history.study, runs_on)
             with owning(store, history.study, resources.lease_s) as lease:
                 prepare(store, history, run, lease, runs_on)
-                study = build_study(history, spec)
+                study = build_study(history, spec, failed_too=not run.retry)
                 with closing(Sweeper(run.home)) as sweeper:
                     sweeper.begin(history.trials)
                     watch_all = watched_by(senders.watch, sweeper.watch, watch)
@@ -107,12 +108,16 @@ def drive(
 
 def _say_changes(store: Store, record: StudyRecord, runs_on: Environment) -> None:
     """Warn where code or data are not those of the study's latest session."""
-    with store.reading() as connection:
-        sessions = environments_of(connection, find_study(connection, record.name))
+    sessions = _sessions(store, record)
     found = changes(sessions[-1], runs_on) if sessions else []
     if found:
         what = "; ".join(found)
         log.warning("not as before: %s - new trials may not compare with earlier ones", what)
+
+
+def _sessions(store: Store, record: StudyRecord) -> list[Environment]:
+    with store.reading() as connection:
+        return environments_of(connection, find_study(connection, record.name))
 
 
 def prepare(
@@ -130,7 +135,11 @@ def prepare(
         before = record.system_attrs.get(FILE_CHANGES, [])
         record.system_attrs = {**record.system_attrs, FILE_CHANGES: [*before, made]}
         history.touch_study()
-    retry(history, run.retry, now)
+    failed = [history.trials[number] for number in run.retry]
+    since = retries.since_failure(_sessions(store, history.study), failed, runs_on)
+    for line in retries.in_words(since):
+        log.warning("%s", line)
+    retry(history, since, now)
     _forget_asked(history)
     if run.finish is not None:
         train_in_full(history, run.finish, has_checkpoint=can_continue(history, run.finish))

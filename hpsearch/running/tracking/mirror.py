@@ -24,6 +24,7 @@ class SentTrial(NamedTuple):
 
     until: float = 0.0  # the resource of the last point; 0 before the first
     digest: str = ""  # the digest of the facts; empty before the first
+    retried: int = 0  # the trial's `retried`: what was sent before it began again is another run's
 
 
 class Sent:
@@ -88,13 +89,15 @@ class Mirror:
 
     def _send_trial(self, study: StudyNews, trial: Trial) -> None:
         before = self._sent.of(trial.number)
+        if before.retried != trial.retried:
+            before = SentTrial(retried=trial.retried)
         news = self._trial_news(study, trial, before.until)
         digest = _digest_of({**news.facts, "is_over": news.is_over})
         is_news = bool(news.points) or digest != before.digest
         if is_news and self._tracker.wants(news):
             self._tracker.send_trial(study, news)
             until = news.points[-1].resource if news.points else before.until
-            self._sent.trials[trial.number] = SentTrial(until, digest)
+            self._sent.trials[trial.number] = SentTrial(until, digest, trial.retried)
 
     def _study_news(self) -> StudyNews:
         record = self._record

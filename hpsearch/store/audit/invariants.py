@@ -21,7 +21,7 @@ from hpsearch.study_file.models import StudyBudget
 SAME_SECONDS = 1e-6  # relative error allowed between two sums of the same numbers
 
 LAST_OUTCOMES: dict[State, frozenset[Outcome]] = {
-    # A trial that failed has its turn again where its study gave up and is resumed.
+    # A trial that failed may be retried, and is where its study gave up and is resumed.
     State.QUEUED: frozenset({Outcome.LOST, Outcome.INTERRUPTED, Outcome.FAILED}),
     State.PAUSED: frozenset({Outcome.PAUSED}),
     State.COMPLETE: frozenset({Outcome.COMPLETE}),
@@ -35,7 +35,7 @@ LAST_OUTCOMES: dict[State, frozenset[Outcome]] = {
 
 CONTINUED = (Outcome.LOST, Outcome.INTERRUPTED, Outcome.PAUSED, Outcome.FAILED)
 """How an attempt may have ended that another one of the same trial followed; after one that failed,
-where the study gave up and was resumed."""
+where it was retried."""
 
 WANTED_AFTER = (Outcome.PAUSED, Outcome.PRUNED)
 """The same of a trial that somebody wanted trained in full, also while it waits for a slot."""
@@ -123,6 +123,13 @@ def no_report_lies_beyond_the_training(trial: Trial, _: StudyTrials) -> Iterator
             yield f"it has a report at {resource:g}, but trained to {trial.resource:g} only"
 
 
+def no_report_is_from_before_a_retry(trial: Trial, _: StudyTrials) -> Iterator[str]:
+    for report in trial.reports.values():
+        if report.attempt is not None and report.attempt <= trial.retried:
+            of = f"attempt {report.attempt}, after which it began again"
+            yield f"it has a report at {report.resource:g} of {of}"
+
+
 def no_attempt_goes_on_past_the_budget(trial: Trial, study: StudyTrials) -> Iterator[str]:
     """An attempt has one report at its trial's budget or past it, to which later measurements are
     added. How far past it depends on users' code."""
@@ -167,6 +174,7 @@ RULES: tuple[Rule, ...] = (
     an_attempt_with_an_outcome_has_an_end,
     a_trial_is_charged_what_its_attempts_took,
     no_report_lies_beyond_the_training,
+    no_report_is_from_before_a_retry,
     no_attempt_goes_on_past_the_budget,
     a_trial_that_is_over_has_a_final_report,
     a_trial_has_a_result,

@@ -10,10 +10,11 @@ from sqlalchemy.sql.functions import max as sa_max
 from hpsearch.domain.facts import IDLE_KEPT_S
 from hpsearch.domain.records import Environment
 from hpsearch.store.contents import records
-from hpsearch.store.reading.queries import StudyHead, TrialDetail
-from hpsearch.store.schema import ATTEMPT, ENVIRONMENT
+from hpsearch.store.reading.queries import StudyHead, TrialDetail, rows_of, trials_of
+from hpsearch.store.schema import ATTEMPT, ENVIRONMENT, TRIAL
 from trials.checkpoints import folders
 from trials.running.arithmetic import Arithmetic
+from trials.settings import some
 
 
 def environments_of(connection: Connection, study: StudyHead) -> list[Environment]:
@@ -23,7 +24,12 @@ def environments_of(connection: Connection, study: StudyHead) -> list[Environmen
 def changes(before: Environment, now: Environment) -> list[str]:
     """Changes of files, code and versions from one session to another, in phrases."""
     found = []
-    if before.data_fingerprint != now.data_fingerprint:
+    if before.files is not None and now.files is not None:
+        differing = sorted({name for name, _ in before.files.items() ^ now.files.items()})
+        if differing:
+            verb = "has" if len(differing) == 1 else "have"
+            found.append(f"{some(differing)} {verb} changed")
+    elif before.data_fingerprint != now.data_fingerprint:
         found.append("the files that the task names, or what these import, have changed")
     if before.revision != now.revision:
         found.append(f"the code is of git revision {now.revision} instead of {before.revision}")
@@ -56,7 +62,7 @@ def origins(connection: Connection, study: StudyHead, trial: int | None) -> Orig
     of_study = ATTEMPT.study_id == study.id
     started = sa_max(ATTEMPT.started)
     latest = connection.scalar(select(started).where(of_study, ATTEMPT.trial == trial))
-    best = None if latest is None else _before(known, latest)
+    best = None if latest is None else latest_before(known, latest)
     if len({code_of(each) for each in known}) < 2:
         return Origins(known[:1], best)
     found: list[Environment] = []
@@ -77,17 +83,19 @@ def code_of(session: Environment) -> tuple[str | None, str | None]:
 
 def session_at(connection: Connection, study: StudyHead, time: float) -> Environment | None:
     """The environment of the latest session before a time, else of the first; None without one."""
-    return _before(environments_of(connection, study), time)
+    return latest_before(environments_of(connection, study), time)
 
 
-def _before(sessions: Sequence[Environment], time: float) -> Environment | None:
+def latest_before(sessions: Sequence[Environment], time: float) -> Environment | None:
+    """The latest of the sessions that began before a time, else the first; None without one."""
     begun = [session for session in sessions if session.created <= time]
     return next(iter(begun[-1:] or sessions), None)
 
 
 def recorded_arithmetic(connection: Connection, study: StudyHead, number: int) -> Arithmetic | None:
-    """The arithmetic of a trial's first attempt; None if it is not recorded."""
-    of_trial = ATTEMPT.study_id == study.id, ATTEMPT.trial == number
+    """The arithmetic of a trial's first attempt since it last began; None if it is not recorded."""
+    (trial,) = rows_of(connection, trials_of(study).where(TRIAL.number == number))
+    of_trial = ATTEMPT.study_id == study.id, ATTEMPT.trial == number, ATTEMPT.number > trial.retried
     recorded = select(ATTEMPT.arithmetic).where(*of_trial, ATTEMPT.arithmetic.is_not(None))
     plain = connection.scalar(recorded.order_by(ATTEMPT.number).limit(1))
     return None if plain is None else Arithmetic.from_plain(plain)

@@ -31,7 +31,7 @@ from hpsearch.study_file.types import same
 from trials.descriptions.cells import nested_in
 from trials.settings import nearest
 
-Option = Literal["--where", "--sort"]
+Option = Literal["--where", "--retry", "--sort"]
 Bound: TypeAlias = sa.BindParameter[Any]
 
 _ORDERS = {"<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge}
@@ -44,9 +44,9 @@ _DATES = "such as: '2026-01-31', '2026-01-31 18:00' or '2026-01-31T18:00Z'"
 
 
 def compiled(text: str, option: Option, names: Names) -> Any:
-    """A --where expression as a condition, a --sort expression as columns to order by: numbers
-    before texts, absent values last. Raises FilterError if it does not parse, names something
-    unknown, or compares a column with what it never holds."""
+    """A --sort expression as columns to order by, numbers before texts and absent values last; any
+    other as a condition. Raises FilterError if it does not parse, names something unknown, or
+    compares a column with what it never holds."""
     compiler = _Compiler(text, names)
     try:
         if option == "--sort":

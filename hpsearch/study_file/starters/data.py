@@ -12,6 +12,7 @@ from hpsearch.errors import UserError
 from hpsearch.study_file.starters.starters import SCRATCH, objective, quoted
 from trials.contract import TaskError
 from trials.descriptions.tabular import OBJECTIVES
+from trials.settings import some
 from trials.tasks.datasets import tables
 from trials.tasks.tabular import columns as tabular_columns
 from trials.tasks.tabular.columns import ColumnUse
@@ -171,9 +172,8 @@ def _to_choose(data: TaskData, columns: Sequence[str]) -> str:
     """A hint that names the columns that may be learnt, those with the fewest values first."""
     values = {name: data.table[name].nunique() for name in columns}
     fewest_first = sorted(columns, key=lambda name: values[name])
-    named = [f"{name} ({values[name]} values)" for name in fewest_first[:SHOWN]]
-    more = [f"and {len(columns) - SHOWN} more"] if len(columns) > SHOWN else []
-    return f"name it with --label: {', '.join([*named, *more])}"
+    named = (f"{name} ({values[name]} values)" for name in fewest_first)
+    return f"name it with --label: {some(named, SHOWN)}"
 
 
 def _usual(names: Sequence[str], among: Sequence[str]) -> str | None:

@@ -141,7 +141,8 @@ def spending(attempts: pd.DataFrame, begins: Sequence[float]) -> dict[str, tuple
     purpose = attempts["state"].map({state.value: name for state, name in _PURPOSES.items()})
     is_repeat = (attempts["role"] == Role.CONFIRM) & (attempts["state"] == State.COMPLETE)
     purpose = purpose.mask(is_repeat, REPEATS)
-    purpose = purpose.mask(attempts["outcome"] == Outcome.LOST.value, LOST)
+    has_failed = attempts["outcome"].isin([Outcome.LOST.value, Outcome.FAILED.value])
+    purpose = purpose.mask(has_failed, LOST)
     trained = (charged - start_up).groupby(purpose).sum()
     counts = purpose.value_counts()
     found = {}

@@ -144,7 +144,13 @@ def remark(summary: StudySummary) -> str:
     if summary.state is DrivenState.ABANDONED:
         return f": its driver died; continue with: hpsearch resume {head.name}"
     is_more = head.reason and head.reason != head.state.value
-    return f": {head.reason}" if is_more else ""
+    reason = f": {head.reason}" if is_more else ""
+    gave_up = summary.state is DrivenState.FAILED and not head.is_asked
+    return (
+        f"{reason}; mend it, then: hpsearch resume {head.name} --retry failed"
+        if gave_up
+        else reason
+    )
 
 
 def _spent(limit: BudgetLine) -> str:

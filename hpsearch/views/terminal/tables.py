@@ -158,7 +158,9 @@ def trials(listed: Sequence[TrialRow], metric: str, width: Width) -> Table:
     rows = []
     for row, last in zip(listed, lasts, strict=True):
         shown_state = state(row.state)
-        for remark in (row.error_kind, "over limit" if row.violation > 0 else None):
+        remarks = [row.error_kind, "over limit" if row.violation > 0 else None]
+        remarks.append("retried" if row.retried else None)
+        for remark in remarks:
             shown_state.append(f"{separator}{remark}" if remark else "")
         cells: list[str | Text] = [str(row.number), shown_state, values(row)]
         if has_last:

@@ -7,14 +7,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hpsearch.brain.reopening import failed_trials, reopen, retry
+from hpsearch.brain.reopening import reopen, retry
 from hpsearch.brain.study import Study
 from hpsearch.brain.trial_log import missing_metrics
 from hpsearch.domain import events as ev
 from hpsearch.domain.facts import ErrorKind, Role
 from hpsearch.domain.lifecycle import State
 from hpsearch.domain.records import Outcome, StudyState
-from hpsearch.errors import UserError
 from support.studies.small import (
     PLAIN,
     Simulation,
@@ -332,19 +331,37 @@ def test_a_report_that_says_it_is_the_last_does_not_pause_its_trial():
     assert study.history.trials[0].state is State.COMPLETE
 
 
-def test_failed_trials_run_again_under_their_number_and_stay_charged():
-    study = brain(spec_with())
+def test_a_retried_trial_begins_anew_and_its_failure_is_no_evidence_any_more():
+    spec = spec_with(**NO_PRUNING)
+    study = brain(spec)
     begun(study)
-    study.on_event(ev.Failed(0, 1, ErrorKind.ERROR, "no file"), 5.0)
+    study.on_event(report(ev.Launch(0, 1, "s0", {}, 0, 9.0), 1.0, loss=0.01), 1.0)
+    study.on_event(ev.Failed(0, 1, ErrorKind.DIVERGED, "nan"), 5.0)
+    for number in (1, 2):
+        study.on_tick(5.0)
+        study.on_event(ev.Failed(number, 1, ErrorKind.ERROR, "same"), 5.0)
+    study.on_tick(5.0)
+    study.interrupt()
+    study.on_event(ev.Stopped(3, 1), 6.0)
+    study.close(6.0)
     history = study.history
-    (trial,) = history.trials[:1]
-    spent = trial.gpu_seconds
-    assert failed_trials(history, "failed") == failed_trials(history, "0") == [0]
-    with pytest.raises(UserError, match=r"trial 7 of .* has not failed"):
-        failed_trials(history, "0, 7")
-    retry(history, [0], 6.0)
-    assert (trial.state, trial.error_kind, trial.gpu_seconds) == (State.QUEUED, None, spent)
+    trial = history.trials[0]
+    spent, params = trial.gpu_seconds, trial.params
+    history.drain()
+    retry(history, {0: "train.py has changed", 3: "it has not failed"}, 7.0)
+    changes = history.drain()
+    assert (changes.begun_again, [each.trial for each in changes.decisions]) == ([0], [0])
+    assert "attempt 1 failed (diverged: nan), and since then train.py" in changes.decisions[0].why
+    assert (trial.state, trial.error_kind, trial.value, trial.resource) == ("queued", None, None, 0)
+    assert (trial.gpu_seconds, trial.reports) == (spent, {})
     assert spent > 0
+    again = brain(spec, history)
+    (launch,) = begun(again)
+    assert (launch.trial, launch.attempt, launch.params, launch.resume_from) == (0, 2, params, None)
+    again.on_event(report(launch, 1.0, loss=0.9), 8.0)
+    assert trial.value == 0.9
+    again.on_event(ev.Failed(0, 2, ErrorKind.ERROR, "same"), 9.0)
+    assert not again.finished
 
 
 def test_failures_after_a_success_do_not_stop_the_study():
@@ -424,6 +441,8 @@ def test_what_a_configuration_failed_of_stays_failed_when_its_study_gave_up():
         study.on_event(ev.Failed(launch.trial, 1, kind, "what happened"), 1.0)
     study.on_tick(1.0)
     study.close(2.0)
+    reopen(study.history, failed_too=False)
+    assert [trial.state for trial in study.history.trials] == [State.FAILED] * 2
     reopen(study.history)
     assert [trial.state for trial in study.history.trials] == [State.FAILED, State.QUEUED]
 

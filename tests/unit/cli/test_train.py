@@ -123,7 +123,7 @@ def test_a_trial_is_the_same_again_until_its_data_change(run, searched, table, t
     said = run("train", "own", "--trial", str(continued), "--out", str(tmp_path / "models"))
     assert said.code == 0, said.err
     assert Path(said.out.strip()).is_dir()
-    assert "may differ: the files that the task names" in said.err
+    assert "may differ: table.csv has changed" in said.err
     parted = rf"not the same as trial {continued}: at [\d.]+: \w+ [\d.]+, on record [\d.]+\n"
     assert re.search(parted, said.err), said.err
 

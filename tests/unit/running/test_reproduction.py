@@ -1,6 +1,7 @@
 """A trial's record beside another training of it."""
 
 import math
+from dataclasses import replace
 
 from hpsearch.domain.records import Environment
 from hpsearch.running.reproduction import Comparison
@@ -63,3 +64,7 @@ def test_what_is_not_as_it_was_is_named():
         "python 3.12.1 instead of 3.11.1",
     ]
     assert changes(before, before) == []
+    before = Environment(1.0, None, {}, "CPU", "f" * 64, {"train.py": "a", "x.csv": "b"})
+    now = Environment(1.0, None, {}, "CPU", "e" * 64, {"train.py": "c", "more.py": "d"})
+    assert changes(before, now) == ["more.py, train.py, x.csv have changed"]
+    assert changes(before, replace(before, files={"x.csv": "b"})) == ["train.py has changed"]

@@ -14,9 +14,9 @@ import pyarrow
 
 from trials.contract import Problem, TaskError
 from trials.data import files
+from trials.settings import some
 from trials.tasks.datasets.labels import LONGEST, listed
 
-MOST_NAMED = 20
 """Columns that a problem lists."""
 SEPARATED = (".csv", ".tsv")
 """Suffixes of files whose separator is found."""
@@ -64,9 +64,7 @@ def missing_columns(
 ) -> list[Problem]:
     """The problem of each column that a file does not have; `wanted` is as for `with_columns`."""
     shown = [_shown(name) for name in table.columns]
-    named = ", ".join(shown[:MOST_NAMED])
-    if len(shown) > MOST_NAMED:
-        named = f"{named} and {len(shown) - MOST_NAMED} more"
+    named = some(shown)
     problems = []
     for where, columns in wanted.items():
         for column in columns:

@@ -10,6 +10,7 @@ from typing import Any
 from trials.contract import TaskError
 from trials.descriptions.models import ADAPTER_CONFIG, KEY, Pretrained
 from trials.foreign import line_of, text_of
+from trials.settings import some
 
 log = logging.getLogger(__name__)
 
@@ -42,7 +43,9 @@ def new_weights(model: Pretrained, loaded: Any, info: Mapping[str, Any]) -> list
     if body:
         raise TaskError.at("task.model", _lacking(model, body, info))
     if names:
-        log.warning("%s has no weights for %s, which train from random ones", model, _listed(names))
+        log.warning(
+            "%s has no weights for %s, which train from random ones", model, some(names, MOST_NAMED)
+        )
     return names
 
 
@@ -60,7 +63,7 @@ def written(auto: Any, folder: Path | str) -> Any:
     model, info = auto.from_pretrained(folder, output_loading_info=True, trust_remote_code=False)
     if info["missing_keys"]:
         names = sorted(info["missing_keys"])
-        raise ValueError(f"{folder} has no weights for {_listed(names)}; it is not whole")
+        raise ValueError(f"{folder} has no weights for {some(names, MOST_NAMED)}; it is not whole")
     return model.eval()
 
 
@@ -87,7 +90,7 @@ def _lacking(model: Pretrained, body: list[str], info: Mapping[str, Any]) -> str
         stored, built = map(tuple, shapes[body[0]])
         what = f"{body[0]} of {model.name!r} has the shape {stored}, and by its config.json {built}"
         return f"{what}; name a folder whose config.json belongs to its weights"
-    what = f"{model.name!r} has no weights for {_listed(body)}, which would be random"
+    what = f"{model.name!r} has no weights for {some(body, MOST_NAMED)}, which would be random"
     others = sorted(info["unexpected_keys"])
     hint = "name a folder whose config.json belongs to its weights"
     if any(word in name.split(".") for name in others for word in WRAPPERS):
@@ -96,12 +99,6 @@ def _lacking(model: Pretrained, body: list[str], info: Mapping[str, Any]) -> str
     elif others:
         what = f"{what}, and has others, such as {others[0]}"
     return f"{what}; {hint}"
-
-
-def _listed(names: list[str]) -> str:
-    more = len(names) - MOST_NAMED
-    listed = ", ".join(names[:MOST_NAMED])
-    return f"{listed} and {more} more" if more > 0 else listed
 
 
 def write_description(model: Any, folder: Path) -> None:

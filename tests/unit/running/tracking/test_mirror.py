@@ -1,12 +1,17 @@
 """A tracker is told all that was committed, each point once, whoever is killed in between."""
 
 import json
+from contextlib import closing
 
 import pytest
 
+from hpsearch.brain.reopening import retry
 from hpsearch.domain.lifecycle import State
 from hpsearch.domain.records import StudyState
 from hpsearch.running.tracking.mirror import Sent
+from hpsearch.store.store import Store
+from support.studies.driven import drive
+from support.studies.small import Bowl
 from support.studies.tracked import Notebook, finish, points_of, recorded, send, tracked
 
 
@@ -34,6 +39,25 @@ def test_a_study_that_is_interrupted_and_resumed_is_told_once(sqlite_url, tmp_pa
     assert study.facts["trials_failed"] == sum(t.state is State.FAILED for t in history.trials)
     assert study.facts["trials_running"] == 0
     assert study.facts["best_value"] == min(t.value for t in history.trials if t.value is not None)
+
+
+def test_a_retried_trial_has_a_run_of_its_own_from_its_beginning(sqlite_url, tmp_path):
+    spec, notebook = tracked(sqlite_url), Notebook()
+    finish(sqlite_url, spec)
+    send(sqlite_url, spec, tmp_path, notebook)
+    (failed, *_) = (trial for trial in notebook.last.values() if trial.trial.state is State.FAILED)
+    number, before = failed.trial.number, notebook.points[failed.trial.number]
+    with closing(Store.open(sqlite_url)) as store:
+        history = store.load(spec.study)
+        retry(history, {number: "the data has changed"}, history.study.ended or 0.0)
+        store.commit(history.study.id, history.drain())
+    drive(sqlite_url, spec, Bowl(), workers=2, resume=True)
+    send(sqlite_url, spec, tmp_path, notebook)
+    again = notebook.last[number]
+    assert (failed.run, again.run) == (str(number), f"{number}.2")
+    assert again.is_over
+    assert again.trial.state is not State.FAILED
+    assert notebook.points[number] == before + points_of(recorded(sqlite_url, spec))[number]
 
 
 def test_what_has_not_changed_is_not_sent_again(sqlite_url, tmp_path):
