@@ -81,7 +81,7 @@ class TabularSettings(Settings):
         1.0, "The share of the columns that each tree learns from.", above=0, high=1
     )
     lambda_l1: float = setting(0.0, "L1 regularisation of the values of leaves.", low=0, high=1e6)
-    lambda_l2: float = setting(0.0, "L2 regularisation of the values of leaves.", low=0, high=1e6)
+    lambda_l2: float = setting(1.0, "L2 regularisation of the values of leaves.", low=0, high=1e6)
 
 
 TABULAR = TaskDescription(

@@ -31,7 +31,7 @@ study: own
 task: {{kind: tabular, train: {table}, validation: 0.2, target: y}}
 space: {{learning_rate: {{type: float, low: 1.0e-5, high: 1.0, log: true}}}}
 objective: {{metric: accuracy, direction: maximize}}
-budget: {{trials: 5, per_trial: {{epochs: 2}}}}
+budget: {{trials: 5, per_trial: {{steps: 2}}}}
 """
 
 

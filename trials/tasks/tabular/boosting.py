@@ -28,6 +28,10 @@ _IMPORTANCES = re.compile(r"^feature_importances:\n(?:.+\n)*\n", re.MULTILINE)
 _NUMBER = re.compile(r"^Tree=\d+$", re.MULTILINE)
 
 
+_SMALL = 1_000_000
+"""Cells of a table below which threads wait for each other longer than they work."""
+
+
 @dataclass(frozen=True)
 class Trees:
     """A model.
@@ -64,7 +68,7 @@ def scores_of(trees: Trees, features: Floats, first: int = 0) -> Floats:
     for segment in range(first, len(trees.ends)):
         begin, end = begins[segment], trees.ends[segment]
         found = booster.predict(
-            features, start_iteration=begin, num_iteration=end - begin, raw_score=True
+            features, begin, end - begin, raw_score=True, num_threads=_threads(features)
         )
         total += np.asarray(found).reshape(total.shape)
     return total
@@ -74,8 +78,15 @@ def scores_of_text(text: str, features: Floats) -> Floats:
     """The scores of a whole model, shape (n, outputs)."""
     from lightgbm import Booster
 
-    found = np.asarray(Booster(model_str=text).predict(features, raw_score=True))
+    booster, threads = Booster(model_str=text), _threads(features)
+    found = np.asarray(booster.predict(features, raw_score=True, num_threads=threads))
     return found.reshape(len(features), -1)
+
+
+def _threads(features: Floats) -> int:
+    """The threads for some rows, of which results do not depend; 0 for those that the process is
+    given."""
+    return 1 if features.size < _SMALL else 0
 
 
 def outputs_of(scores: Floats) -> Floats:
@@ -181,5 +192,6 @@ class Boosting:
             "feature_pre_filter": False,
             "deterministic": True,
             "force_row_wise": True,
+            "num_threads": _threads(self.rows.features),
             "verbosity": -1,
         }
