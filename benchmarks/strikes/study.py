@@ -64,7 +64,7 @@ def write_files(folder: Path, trials: int, workers: int, patience: int) -> Path:
         "budget": {
             "trials": trials,
             "gpu_hours": 5.0,
-            "per_trial": {"steps": STEPS, "report_every": STEPS // 9},
+            "per_trial": per_trial,
         },
         "resources": {"workers": workers, "cpu": 1, "gpu": 0, "retries": 1000, **timeouts},
     }
