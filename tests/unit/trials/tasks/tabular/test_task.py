@@ -4,18 +4,22 @@ them and go on bit for bit."""
 import dataclasses
 import json
 import math
+import subprocess
+import sys
 from pathlib import Path
 
 import lightgbm
 import numpy as np
 import pandas as pd
 import pytest
+import yaml
 
 from support.running.runs import Lab, reports_of
 from trials import tasks
 from trials.contract import TaskError
 from trials.descriptions.builtin import describe
 from trials.descriptions.tabular import CLASSIFICATION, METRICS, REGRESSION
+from trials.single import main
 from trials.tasks.tabular import boosting
 from trials.tasks.tabular.columns import MOST_CLASSES
 from trials.tasks.tabular.table_run import MODEL
@@ -306,3 +310,38 @@ def test_what_the_target_asks_for_does_not_depend_on_which_rows_are_split_off(la
     (lab.folder / "rows.csv").write_text("\n".join(["number,count", *rows]))
     part = {"train": "rows.csv", "target": "count", "validation": 0.2}
     assert lab.task(**part, split_seed=split_seed).prepare({}).objective == REGRESSION
+
+
+def test_a_killed_process_resumes_to_the_same_reports_and_trees(lab, capsys):
+    study = {
+        "task": lab.part(),
+        "settings": FAST,
+        "budget": {"per_trial": {"steps": 2000, "report_every": 100}},
+        "seed": 11,
+    }
+    file = lab.folder / "study.yaml"
+    file.write_text(yaml.safe_dump(study))
+    assert main([str(file), "--out", str(lab.folder / "undisturbed"), "--device", "cpu"]) == 0
+    expected = reports_in(capsys.readouterr().out)
+    command = [sys.executable, "-m", "trials", str(file), "--device", "cpu"]
+    command += ["--out", str(lab.folder / "killed")]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        printed = process.stdout.readline() + process.stdout.readline()
+        process.kill()
+        printed += process.stdout.read()
+    before = reports_in(printed)
+    assert len(before) < len(expected)
+    assert before.items() <= expected.items()
+    again = [str(file), "--out", str(lab.folder / "killed"), "--device", "cpu", "--resume"]
+    assert main(again) == 0
+    after = reports_in(capsys.readouterr().out)
+    assert list(after.items()) == list(expected.items())[-len(after) :]
+    a, b = (lab.folder / out / "last" / MODEL for out in ("undisturbed", "killed"))
+    assert a.read_bytes() == b.read_bytes()
+
+
+def reports_in(text):
+    reports = [json.loads(line) for line in text.splitlines()]
+    for report in reports:
+        report["metrics"].pop("samples_per_second")
+    return {report["resource"]: report["metrics"] for report in reports}
