@@ -11,7 +11,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from trials.descriptions.cells import number_in
-from trials.descriptions.tabular import REGRESSION
+from trials.descriptions.tabular import CLASSIFICATION, REGRESSION
 from trials.tasks.datasets import labels, tables
 from trials.tasks.tabular.columns import Floats, TabularSpec, numbers_in
 
@@ -47,6 +47,17 @@ class TabularEncoding:
     classes: tuple[str, ...] | None
     target_mean: float
     target_deviation: float
+
+
+@dataclass(frozen=True)
+class TabularData:
+    train: TabularRows
+    validation: TabularRows
+    encoding: TabularEncoding
+
+    @property
+    def objective(self) -> str:
+        return REGRESSION if self.encoding.classes is None else CLASSIFICATION
 
 
 def learn(spec: TabularSpec, train: pd.DataFrame) -> TabularEncoding:

@@ -22,8 +22,7 @@ from trials.loop.telemetry.findings import diagnose
 from trials.loop.telemetry.history import Trace
 from trials.tasks.tabular.boosting import Boosting, Trees, found_in, losses_of, scores_of
 from trials.tasks.tabular.columns import Floats
-from trials.tasks.tabular.encoding import TabularRows
-from trials.tasks.tabular.table_task import TabularData
+from trials.tasks.tabular.encoding import TabularData, TabularRows
 
 MODEL, DESCRIPTION, STATE = "model.txt", "table.json", "state.json"
 """The files of a checkpoint: the trees, the encoding of their inputs, and the state of the run."""

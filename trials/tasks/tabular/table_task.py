@@ -29,19 +29,14 @@ from trials.tasks.tabular.columns import (
     settled,
     texts_in,
 )
-from trials.tasks.tabular.encoding import TabularEncoding, TabularRows, encode, learn
+from trials.tasks.tabular.encoding import (
+    TabularData,
+    TabularEncoding,
+    TabularRows,
+    encode,
+    learn,
+)
 from trials.tasks.workloads.trained_task import BuiltInTask
-
-
-@dataclass(frozen=True)
-class TabularData:
-    train: TabularRows
-    validation: TabularRows
-    encoding: TabularEncoding
-
-    @property
-    def objective(self) -> str:
-        return REGRESSION if self.encoding.classes is None else CLASSIFICATION
 
 
 @dataclass(frozen=True)
