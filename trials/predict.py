@@ -16,7 +16,7 @@ from pathlib import Path
 from trials.descriptions.models import CONFIG
 from trials.tasks.images import image_model as images
 from trials.tasks.images.image_model import ImageClassifier
-from trials.tasks.tabular import table_model as tables
+from trials.tasks.tabular import table_run as tables
 from trials.tasks.tabular.table_model import TableModel
 from trials.tasks.text import text_task as texts
 from trials.tasks.workloads.in_use import ModelInUse
@@ -35,6 +35,6 @@ def load(folder: Path | str, device: str = "cpu") -> ModelInUse:
     if (folder / images.DESCRIPTION).is_file():
         return ImageClassifier(folder, device)
     if (folder / tables.DESCRIPTION).is_file() or not (folder / CONFIG).is_file():
-        return TableModel(folder, device)
+        return TableModel(folder)
     what = "holds a model of tokens or of another program, which is not loaded here"
     raise FileNotFoundError(f"{folder} {what}; transformers loads it (docs/final-training.md)")

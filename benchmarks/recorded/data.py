@@ -10,7 +10,7 @@ module knows and that are missing. The same sources give the same files:
 - `sentences.csv`, `sentences-1200.csv`, `documents.csv`, `tags.jsonl`: sentences of the docstrings
   in Python's standard library, which differ between versions of Python: labelled with their module,
   without labels, and with a tag for each word
-- `digits.npz`, `cancer.csv`, `diabetes.csv`: sets that come with scikit-learn
+- `digits.npz`: a set that comes with scikit-learn
 """
 
 import json
@@ -275,18 +275,6 @@ def _digits(path: Path, sources: Sources) -> None:
         np.savez_compressed(file, images=images, labels=found.target)
 
 
-def _bundled(load: str) -> Callable[[Path, Sources], None]:
-    """Writes a table that comes with scikit-learn, its target last."""
-
-    def write(path: Path, sources: Sources) -> None:
-        from sklearn import datasets
-
-        frame = getattr(datasets, load)(as_frame=True).frame
-        frame.to_csv(path, index=False)
-
-    return write
-
-
 MAKERS: dict[str, Callable[[Path, Sources], None]] = {
     "banking77-train-2000.csv": _questions("train.csv", 2000),
     "banking77-test-600.csv": _questions("test.csv", 600),
@@ -303,7 +291,5 @@ MAKERS: dict[str, Callable[[Path, Sources], None]] = {
     "documents.csv": _documents,
     "tags.jsonl": _tagged,
     "digits.npz": _digits,
-    "cancer.csv": _bundled("load_breast_cancer"),
-    "diabetes.csv": _bundled("load_diabetes"),
 }
 """The writer of each file that a study file may name."""

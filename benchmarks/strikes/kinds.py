@@ -12,12 +12,12 @@ from pathlib import Path
 
 import psutil
 
-from strikes.study import EPOCHS, Struck
+from strikes.study import STEPS, Struck
 from strikes.world import World, filled, halt, kill, wait_for
 
 Strike = Callable[[World, Struck, random.Random], None]
 
-CONTINUES = f"state = 'running' AND resource < {EPOCHS}"
+CONTINUES = f"state = 'running' AND resource < {STEPS}"
 """Trials that have not made their last report: after that one they never look at a checkpoint
 again."""
 

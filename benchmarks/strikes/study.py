@@ -19,7 +19,7 @@ from strikes.world import Nodes, wait_for
 TIMEOUTS_S = {"worker_timeout": 8, "lease": 5, "report_deadline": 60, "database_patience": 60}
 """In a study on an idle machine."""
 DATABASE_TIMEOUT_S = 3
-ROWS, FEATURES, EPOCHS = 3000, 6, 9
+ROWS, FEATURES, STEPS = 3000, 6, 900
 
 OVER = "('complete', 'pruned', 'failed')"
 TIGHT_S = 240.0
@@ -50,17 +50,22 @@ def write_files(folder: Path, trials: int, workers: int, patience: int) -> Path:
         )
     (folder / "data.csv").write_text("\n".join(lines) + "\n")
     timeouts = {name: f"{patience * seconds}s" for name, seconds in TIMEOUTS_S.items()}
+    per_trial = {"steps": STEPS, "report_every": STEPS // 9}
     study = {
         "study": "chaos",
         "seed": 11,
         "task": {"kind": "tabular", "train": "data.csv", "validation": 0.2, "target": "label"},
-        "settings": {"batch_size": 16, "depth": 1},
+        "settings": {"bagging_fraction": 0.8},
         "space": {
-            "learning_rate": {"type": "float", "low": 1e-5, "high": 1e-1, "log": True},
-            "width": {"type": "int", "low": 4, "high": 64, "log": True},
+            "learning_rate": {"type": "float", "low": 1e-3, "high": 1.0, "log": True},
+            "num_leaves": {"type": "int", "low": 4, "high": 64, "log": True},
         },
         "objective": {"metric": "loss", "direction": "minimize"},
-        "budget": {"trials": trials, "gpu_hours": 5.0, "per_trial": {"epochs": EPOCHS}},
+        "budget": {
+            "trials": trials,
+            "gpu_hours": 5.0,
+            "per_trial": per_trial,
+        },
         "resources": {"workers": workers, "cpu": 1, "gpu": 0, "retries": 1000, **timeouts},
     }
     path = folder / "study.yaml"

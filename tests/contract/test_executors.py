@@ -338,8 +338,8 @@ def test_data_that_could_not_be_prepared_is_prepared_again_for_the_next_trial(lo
     config = WorkerConfig(
         task={"kind": "tabular", "train": "train.csv", "validation": 0.5, "target": "label"},
         base=str(tmp_path),
-        settings={"batch_size": 16},
-        budget=Budget(Unit.EPOCHS, 1.0, (1.0,)),
+        settings={"num_leaves": 4},
+        budget=Budget(Unit.STEPS, 1.0, (1.0,)),
         checkpoints=str(tmp_path / "checkpoints"),
         prepares=True,
     )

@@ -37,13 +37,6 @@ def texts(folder, rng):
     return {"kind": "text_classification", "model": "scratch", "text": "text", "label": "label"}
 
 
-def table(folder, rng):
-    rows = [(rng.gauss(0, 1), rng.choice("abc")) for _ in range(300)]
-    lines = ["x,kind,y", *(f"{x},{kind},{'high' if x > 0 else 'low'}" for x, kind in rows)]
-    (folder / "train.csv").write_text("\n".join(lines) + "\n")
-    return {"kind": "tabular", "target": "y"}
-
-
 def images(folder, rng):
     pixels = np.random.default_rng(0).integers(0, 256, (120, 8, 8, 3), dtype=np.uint8)
     labels = np.arange(120) % 2
@@ -52,7 +45,7 @@ def images(folder, rng):
     return {"kind": "image_classification", "train": "train.npz"}
 
 
-@pytest.fixture(params=[texts, table, images], ids=lambda make: make.__name__)
+@pytest.fixture(params=[texts, images], ids=lambda make: make.__name__)
 def start(request, tmp_path):
     part = {"train": "train.csv", "validation": 0.25}
     task = tasks.load({**part, **request.param(tmp_path, random.Random(0))}, tmp_path)

@@ -152,7 +152,7 @@ class TaskDescription:
         fields: The keys beside `kind`, by name.
         settings: The settings, by name; None if it takes any.
         metrics: The reported metrics; None if only a run knows them.
-        tokens: Whether its samples are made of tokens, which a budget can count.
+        units: Those that a budget can count.
         metrics_of: The metrics for a `task` part, which may have mistakes; None if all parts have
             the same.
         per_token: The metrics that compare only models with one tokenizer, and the metric that
@@ -163,7 +163,7 @@ class TaskDescription:
     fields: Mapping[str, Field]
     settings: Mapping[str, Setting] | None
     metrics: frozenset[str] | None
-    tokens: bool = True
+    units: frozenset[Unit] = frozenset(Unit)
     metrics_of: Callable[[Mapping[str, Any]], frozenset[str] | None] | None = None
     per_token: tuple[frozenset[str], str] | None = None
 
@@ -174,11 +174,13 @@ class TaskDescription:
         return dataclasses.replace(self, metrics=self.metrics_of(task))
 
     def problems_with_budget(self, unit: Unit) -> list[Problem]:
-        """The problem of a budget in tokens for samples without tokens."""
-        if unit is not Unit.TOKENS or self.tokens:
+        """The problem of a budget in a unit that such a task does not count."""
+        if unit in self.units:
             return []
-        what = f"a {self.kind} task has no tokens to count; give steps, epochs, samples or seconds"
-        return [Problem("budget.per_trial.tokens", what)]
+        *others, last = [each.value for each in Unit if each in self.units]
+        give = f"give {', '.join(others)} or {last}"
+        what = f"a {self.kind} task has no {unit.value} to count; {give}"
+        return [Problem(f"budget.per_trial.{unit.value}", what)]
 
     def problems_with_names(
         self, task: Mapping[str, Any], settings: Mapping[str, Any], space: Mapping[str, bool]

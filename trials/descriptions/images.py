@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from trials.contract import Unit
 from trials.descriptions.description import (
     NETWORK_METRICS,
     Field,
@@ -58,5 +59,5 @@ IMAGE_CLASSIFICATION = TaskDescription(
     fields=by_name(_FIELDS),
     settings=ImageSettings.table(),
     metrics=METRICS,
-    tokens=False,
+    units=frozenset(Unit) - {Unit.TOKENS},
 )

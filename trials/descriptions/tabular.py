@@ -2,24 +2,24 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
+from trials.contract import Unit
 from trials.descriptions.description import (
-    NETWORK_METRICS,
     TABLE_FILES,
     Field,
-    NetworkSettings,
     TaskDescription,
     by_name,
     files,
     split_seed,
 )
-from trials.settings import setting
+from trials.settings import TABLE, Settings, setting
 
+_OF_BOOSTING = frozenset({"loss", "train_loss", "samples_per_second"})
 CLASSIFICATION, REGRESSION = OBJECTIVES = ("classification", "regression")
 METRICS = {
-    CLASSIFICATION: NETWORK_METRICS | {"loss", "accuracy", "macro_f1", "mcc"},
-    REGRESSION: NETWORK_METRICS | {"loss", "rmse", "mae", "r2"},
+    CLASSIFICATION: _OF_BOOSTING | {"accuracy", "macro_f1", "mcc"},
+    REGRESSION: _OF_BOOSTING | {"rmse", "mae", "r2"},
 }
 """The metrics of a report, by the objective."""
 
@@ -59,15 +59,29 @@ _FIELDS = (
 
 
 @dataclass(frozen=True)
-class TabularSettings(NetworkSettings):
-    dropout: float | None = setting(
-        None, "Dropout probability after each hidden layer; null for no dropout.", low=0, high=0.95
+class TabularSettings(Settings):
+    """The settings of boosting, by the names that LightGBM gives them."""
+
+    LEFT_OUT: ClassVar[frozenset[str]] = frozenset(TABLE) - {
+        "learning_rate", "patience", "min_delta", "monitor", "keep_checkpoints",
+    }  # fmt: skip
+
+    learning_rate: float = setting(
+        0.1, "The share of each tree that is added to the model.", above=0, high=1
     )
-    depth: int = setting(2, "Hidden layers of the perceptron; 0 is a linear model.", low=0, high=64)
-    width: int = setting(128, "Units of each hidden layer.", low=1, high=65536)
-    embedding: int = setting(
-        16, "Numbers that stand for a class of a categorical column.", low=1, high=4096
+    num_leaves: int = setting(31, "The most leaves of a tree.", low=2, high=4096)
+    max_depth: int | None = setting(
+        None, "The most splits above a leaf; null for no limit.", low=1, high=64
     )
+    min_data_in_leaf: int = setting(20, "The fewest rows in a leaf.", low=1)
+    bagging_fraction: float = setting(
+        1.0, "The share of the rows that each tree learns from.", above=0, high=1
+    )
+    feature_fraction: float = setting(
+        1.0, "The share of the columns that each tree learns from.", above=0, high=1
+    )
+    lambda_l1: float = setting(0.0, "L1 regularisation of the values of leaves.", low=0, high=1e6)
+    lambda_l2: float = setting(1.0, "L2 regularisation of the values of leaves.", low=0, high=1e6)
 
 
 TABULAR = TaskDescription(
@@ -75,6 +89,6 @@ TABULAR = TaskDescription(
     fields=by_name(_FIELDS),
     settings=TabularSettings.table(),
     metrics=METRICS[CLASSIFICATION] | METRICS[REGRESSION],
-    tokens=False,
+    units=frozenset({Unit.STEPS, Unit.SECONDS}),
     metrics_of=_metrics_of,
 )

@@ -21,7 +21,7 @@ from typing import Any
 from trials.contract import TaskError
 from trials.settings import nearest
 
-LIBRARIES = ("torch", "transformers", "numpy")
+LIBRARIES = ("torch", "transformers", "lightgbm", "numpy")
 """The libraries that compute."""
 
 PRECISION = "precision"

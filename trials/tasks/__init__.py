@@ -80,7 +80,7 @@ def inspect(
         return error.problems
     if task["kind"] not in BUILT_IN:
         return []
-    from trials.tasks.workloads.trained_task import TrainedTask
+    from trials.tasks.workloads.trained_task import BuiltInTask
 
-    assert isinstance(built, TrainedTask)
+    assert isinstance(built, BuiltInTask)
     return built.problems(remark)

@@ -136,6 +136,8 @@ def names_of(data: TaskData, kind: str, metric: str | None) -> tuple[dict[str, s
     has_rare = bool((counts < RARE * counts.mean()).any())
     if variant in (TEXTS[0], TABULAR) and metric is None and has_rare:
         metric = "macro_f1"
+    if kind == TABULAR:
+        return names | objective(variant, metric), None if data.label else label[0]
     if data.model in (None, "scratch"):
         names |= {"model": SCRATCH, **_budget(len(table))}
     else:

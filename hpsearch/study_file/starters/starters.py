@@ -56,6 +56,14 @@ OBJECTIVES = {
     "regression": ("rmse", "mae", "r2", "loss"),
 }
 """The metrics of each kind and of its variants, the usual one first."""
+OF_TREES = {
+    "counted": "steps",
+    "total": "270, report_every: 30",
+    "first": ", first_rung: 30",
+    "other_units": "seconds",
+    "gpu": "0",
+}
+"""The budget of boosting: each step adds a tree, or one for each of more than two classes."""
 SCRATCH = "{scratch: {layers: 2, width: 128}}"
 OF_CLASSES = """\
   # label: [toxic, insult]             # columns of 0 and 1: a text may have several labels
@@ -122,6 +130,8 @@ def starter(kind: str, **names: str) -> str:
         "rates": "low: 1.0e-4, high: 3.0e-3",
         "counted": "epochs",
         "total": "9",
+        "other_units": "steps, samples, seconds",
+        "gpu": "auto",
         "unit": f": the unit that the {OWN_CODE[kind]} reports in" if kind in OWN_CODE else "",
         "first": "",
         "enqueue": "",
@@ -131,6 +141,8 @@ def starter(kind: str, **names: str) -> str:
         by_epochs = names.get("counted", "epochs") == "epochs"
         usual |= PLAIN_COMMAND | {"report": "", "first": ", first_rung: 1" if by_epochs else ""}
     usual["at_rungs"] = _at_rungs(kind, names.get("run", usual.get("run", "")))
+    if kind == "tabular":
+        usual |= OF_TREES
     own_part = "on_texts" if kind.startswith("text_") else kind
     folder = resources.files(__package__).joinpath("templates")
     parts = [folder.joinpath(f"{name}.yaml") for name in ("opening", own_part, "close")]

@@ -25,11 +25,13 @@ class Lab:
         folder: Where the data are, and where checkpoints go.
         plain: The `task` part of a study file.
         params: The settings of a run.
+        unit: Of its budget.
     """
 
     folder: Path
     plain: Mapping[str, Any]
     params: Mapping[str, Any]
+    unit: str = "epochs"
 
     def part(self, **changes: Any) -> dict[str, Any]:
         """The `task` part of a study file, with changes."""
@@ -52,7 +54,7 @@ class Lab:
     ) -> Setup:
         """A run whose checkpoints go to the folder `out`."""
         given = {**self.params, **params}
-        return Setup(given, 5, budget_from({"epochs": epochs}), self.folder / out, resume_from)
+        return Setup(given, 5, budget_from({self.unit: epochs}), self.folder / out, resume_from)
 
     def whole_and_resumed(self, task: Task, after: int, **params: Any) -> tuple[Course, Course]:
         """The reports of a run of three epochs, and those of an equal one saved `after` so many

@@ -10,6 +10,7 @@ import sys
 from collections import namedtuple
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from hpsearch.cli.options import RunOptions
@@ -129,24 +130,25 @@ def test_the_peak_on_the_disk_is_told_as_measured(study, tmp_path, capsys):
     assert "with 3 workers" in told
 
 
-TABLE = """\
-study: prices
-task: {kind: tabular, train: table.csv, validation: 0.2, target: y}
+IMAGES = """\
+study: squares
+task: {kind: image_classification, train: images.npz, validation: 0.2}
 space: SPACE
-objective: {metric: rmse, direction: minimize}
+objective: {metric: accuracy, direction: maximize}
 budget: {trials: 5, per_trial: {epochs: 3}}
 """
 
 
 @pytest.mark.thorough
 def test_the_peak_on_the_disk_is_that_of_the_largest_model_in_the_space(tmp_path, capsys):
-    (tmp_path / "table.csv").write_text("x,y\n" + "".join(f"{i},{i % 7}.5\n" for i in range(40)))
-    file, peaks = tmp_path / "prices.yaml", []
+    pixels = np.zeros((40, 8, 8), dtype=np.uint8)
+    np.savez(tmp_path / "images.npz", images=pixels, labels=np.arange(40) % 2)
+    file, peaks = tmp_path / "squares.yaml", []
     for space in (
         "{width: {type: categorical, choices: [8, 64]}, depth: {type: int, low: 1, high: 3}}",
         "{width: {type: categorical, choices: [64]}, depth: {type: int, low: 3, high: 3}}",
     ):
-        file.write_text(TABLE.replace("SPACE", space))
+        file.write_text(IMAGES.replace("SPACE", space))
         check_study(file, database(tmp_path), None)
         peaks += [
             line

@@ -271,8 +271,9 @@ def test_a_strange_table_gives_a_study_that_checks_or_an_error_that_says_what_to
     [(5000, "9", ""), (1700, "27", ", first_rung: 3"), (150, "81", ", first_rung: 9")],
 )
 def test_a_model_from_scratch_trains_until_it_has_learnt(tmp_path, rows, total, first):
-    table = pd.DataFrame({"width": range(rows), "label": ["a", "b"] * (rows // 2)})
-    names, _ = names_of(TaskData(tmp_path, table, (), ("label",), None), "tabular", None)
+    table = pd.DataFrame({"text": ["one of"] * rows, "label": ["a", "b"] * (rows // 2)})
+    data = TaskData(tmp_path, table, ("text",), ("label",), None)
+    names, _ = names_of(data, "text_classification", None)
     assert (names["total"], names["first"]) == (total, first)
 
 

@@ -31,7 +31,7 @@ study: own
 task: {{kind: tabular, train: {table}, validation: 0.2, target: y}}
 space: {{learning_rate: {{type: float, low: 1.0e-5, high: 1.0, log: true}}}}
 objective: {{metric: accuracy, direction: maximize}}
-budget: {{trials: 5, per_trial: {{epochs: 2}}}}
+budget: {{trials: 5, per_trial: {{steps: 2}}}}
 """
 
 
@@ -99,9 +99,10 @@ def test_it_trains_what_is_expected_to_be_best_and_not_what_was_lucky_once(
 @pytest.fixture
 def searched(table: Path, sqlite_url: str) -> dict[int, Trial]:
     """The trials of a study of the table, which workers trained: some were paused and continued."""
-    text = TABLE.format(table=table).replace("epochs: 2", "epochs: 3")
+    text = TABLE.format(table=table).replace("steps: 2", "steps: 3")
     text += "search: {sampler: random, pruner: {kind: promotion, eta: 3, pause: true}}\n"
-    spec = parse(text + "settings: {batch_size: 8}\n", base=table.parent)
+    text += "settings: {min_data_in_leaf: 2, bagging_fraction: 0.8}\n"
+    spec = parse(text, base=table.parent)
     checkpoints = table.parent / "checkpoints"
     with closing(Store.open(sqlite_url)) as store:
         history = create_study(store, spec, str(checkpoints))

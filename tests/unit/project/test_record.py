@@ -261,9 +261,7 @@ def test_a_table_that_comes_with_the_sources_can_be_simulated(table):
 
 
 @pytest.mark.thorough
-@pytest.mark.parametrize(
-    "name", ["images", pytest.param("table-cancer", marks=pytest.mark.thorough), "table-diabetes"]
-)
+@pytest.mark.parametrize("name", ["images", "table-restarts"])
 def test_a_table_that_comes_with_the_sources_can_be_continued(bench, tmp_path, name):
     study = BENCHMARKS / "recorded" / f"{name}.yaml"
     workload = bench("recorded.recording").Workload(study, tmp_path)
@@ -282,10 +280,10 @@ def test_the_tables_are_small():
 @pytest.mark.thorough
 def test_a_recording_that_is_killed_goes_on_and_its_table_is_simulated(tmp_path):
     count = 12
-    call = [sys.executable, str(BENCHMARKS / "record.py"), "table-diabetes"]
+    call = [sys.executable, str(BENCHMARKS / "record.py"), "table-restarts"]
     call += ["--folder", str(tmp_path), "--tables", str(tmp_path)]
     call += ["--configurations", str(count), "--second-seeds", "2"]
-    runs = tmp_path / "raw" / "table-diabetes"
+    runs = tmp_path / "raw" / "table-restarts"
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
     with subprocess.Popen(call, env=environment, stderr=subprocess.DEVNULL) as recording:
         wait_until(lambda: any(runs.glob("*.json")))
@@ -295,15 +293,15 @@ def test_a_recording_that_is_killed_goes_on_and_its_table_is_simulated(tmp_path)
 
     again = run_program([*call, "--json", str(tmp_path / "rows.json")], env=environment)
     assert again.returncode == ENDED, again.stderr
-    told = [line for line in again.stderr.splitlines() if line.startswith("table-diabetes: conf")]
+    told = [line for line in again.stderr.splitlines() if line.startswith("table-restarts: conf")]
     assert len(told) == len({*told}) == count + 2 - len(before)
     for file, changed in before.items():
         assert file.stat().st_mtime_ns == changed
     (row,) = json.loads((tmp_path / "rows.json").read_text())["rows"]
     assert (row["configurations"], row["repeats"]) == (count, 2)
 
-    study = BENCHMARKS / "recorded" / "table-diabetes.yaml"
-    curves = tmp_path / "table-diabetes.parquet"
+    study = BENCHMARKS / "recorded" / "table-restarts.yaml"
+    curves = tmp_path / "table-restarts.parquet"
     command = [sys.executable, str(BENCHMARKS / "simulate.py"), str(study)]
     command += ["--curves", str(curves), "--workers", "2", "--format", "json"]
     simulated = run_program(command)

@@ -48,7 +48,7 @@ def test_the_defaults_are_tried_before_what_is_enqueued():
     task = {"kind": "tabular", "train": "a.csv", "validation": 0.2, "target": "y"}
     rates = {"learning_rate": {"type": "float", "low": 1e-4, "high": 1e-1, "log": True}}
     points = [{"learning_rate": 0.01}, {"learning_rate": 0.02}, {"learning_rate": 0.03}]
-    budget = {"trials": 3, "per_trial": {"epochs": 9}}
+    budget = {"trials": 3, "per_trial": {"steps": 9}}
     spec = spec_with(task=task, space=rates, settings={}, enqueue=points, budget=budget)
     (note,) = advice(spec)
     assert note.startswith("enqueue: 3 configurations after the defaults, and budget.trials is 3")

@@ -42,12 +42,17 @@ def test_a_trial_can_be_measured_in_tokens():
     assert all(level == int(level) for level in budget.report_at)
 
 
-@pytest.mark.parametrize("kind", ["image_classification", "tabular"])
-def test_a_task_without_tokens_refuses_to_count_them(kind):
-    with pytest.raises(
-        SpecError, match=f"a {kind} task has no tokens to count; give steps, epochs, samples"
-    ):
-        parse(study(kind, tokens=1000), base=Path("/nowhere"))
+@pytest.mark.parametrize(
+    ("kind", "unit", "known"),
+    [
+        ("image_classification", "tokens", "steps, epochs, samples or seconds"),
+        ("tabular", "tokens", "steps or seconds"),
+        ("tabular", "epochs", "steps or seconds"),
+    ],
+)
+def test_a_task_refuses_to_count_what_it_has_not(kind, unit, known):
+    with pytest.raises(SpecError, match=f"a {kind} task has no {unit} to count; give {known}"):
+        parse(study(kind, **{unit: 1000}), base=Path("/nowhere"))
 
 
 def test_tokens_are_whole():

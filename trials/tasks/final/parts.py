@@ -9,20 +9,15 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
 
-from trials.contract import Setup, TaskError
+from trials.contract import TaskError
 from trials.data.batching import Sequences
-from trials.data.workload import Adaptable, Workload
-from trials.descriptions.models import ADAPTER_CONFIG
-from trials.devices.memory import release_memory
-from trials.devices.precision import Precision
 from trials.tasks.datasets import prepared
-from trials.tasks.workloads.trained_task import TrainedTask
+from trials.tasks.workloads.trained_task import BuiltInTask
 
 
 class FinalParts:
-    def __init__(self, task: TrainedTask[Any]) -> None:
+    def __init__(self, task: BuiltInTask[Any]) -> None:
         self._task = task
 
     @property
@@ -59,32 +54,6 @@ class FinalParts:
             raise TaskError(problems)
         settings = task.SETTINGS.parse(params)
         return task.DATA(task.spec_for(settings)).on_test(settings)
-
-    def complete(self, folder: Path, data: Any, setup: Setup) -> None:
-        """Turn the adapters of a checkpoint into a whole model."""
-        if not (folder / ADAPTER_CONFIG).is_file():
-            return
-        workload = self._workload(data, setup)
-        workload.read(folder)
-        assert isinstance(workload, Adaptable)
-        workload.merge(folder)
-
-    def evaluate(self, folder: Path, data: Any, setup: Setup) -> dict[str, float]:
-        """The metrics of the model in `folder` on the validation samples of `data`."""
-        settings = self._task.SETTINGS.parse(setup.params)
-        precision = Precision(settings.precision, torch.device(setup.device))
-        workload = self._workload(data, setup)
-        if isinstance(workload, Adaptable) and setup.params.get("lora"):
-            # Fresh adapters change nothing, and the base stays in the type it was trained in.
-            workload.take(folder)
-        else:
-            workload.read(folder)
-        return workload.evaluate(precision)
-
-    def _workload(self, data: Any, setup: Setup) -> Workload:
-        release_memory()
-        task = self._task
-        return task.workload(data, task.SETTINGS.parse(setup.params), setup)
 
 
 def _after(first: Any, second: Any) -> Any:

@@ -19,7 +19,7 @@ from trials.running.arithmetic import Arithmetic
 from trials.running.runner import Runner
 from trials.tasks.final.parts import FinalParts
 from trials.tasks.final.versions import checkpoints_in, model_in, put_next, workplace
-from trials.tasks.workloads.trained_task import TrainedTask
+from trials.tasks.workloads.trained_task import BuiltInTask
 
 ABOUT = "training.json"
 """The file beside the model with its origin and its metrics."""
@@ -47,7 +47,7 @@ class Plan:
 
 @dataclass(frozen=True)
 class _Job:
-    task: Task
+    task: BuiltInTask[Any]
     parts: FinalParts
     plan: Plan
     params: Mapping[str, Any]
@@ -95,7 +95,7 @@ def train(
 
 
 def _job(task: Task, plan: Plan) -> _Job:
-    if not isinstance(task, TrainedTask):
+    if not isinstance(task, BuiltInTask):
         what = "has no final training; train it with python -m trials"
         raise TaskError.at("task.kind", what)
     parts = FinalParts(task)
@@ -155,13 +155,13 @@ def _progress(report: Report, plan: Plan) -> str:
 
 
 def _complete(job: _Job, model: Path, setup: Setup) -> dict[str, Any]:
-    plan, parts, budget = job.plan, job.parts, job.plan.budget
-    parts.complete(model, job.data, setup)
+    plan, task, budget = job.plan, job.task, job.plan.budget
+    task.complete(model, job.data, setup)
     validation = test = None
     if not plan.joined:
-        validation = parts.evaluate(model, job.data, setup)
+        validation = task.evaluate(model, job.data, setup)
     if job.test is not None:
-        test = parts.evaluate(model, job.test, setup)
+        test = task.evaluate(model, job.test, setup)
     return {
         **plan.provenance,
         "data": "train+validation" if plan.joined else "train",

@@ -1,7 +1,8 @@
-"""Tables: a multi-layer perceptron learns to predict one column of a table from the others."""
+"""Tables: boosted trees learn to predict one column of a table from the others."""
 
 import functools
 import itertools
+import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -12,9 +13,9 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from trials.contract import Problem
+from trials.contract import Problem, Run, Setup, TaskError, Unit
 from trials.descriptions.tabular import CLASSIFICATION, REGRESSION, TABULAR, TabularSettings
-from trials.settings import Settings
+from trials.settings import Settings, nearest
 from trials.tasks.datasets import labels, tables
 from trials.tasks.datasets import remarks as common_remarks
 from trials.tasks.datasets.data_set import DataSet, Mask
@@ -28,19 +29,14 @@ from trials.tasks.tabular.columns import (
     settled,
     texts_in,
 )
-from trials.tasks.tabular.encoding import TabularEncoding, TabularRows, encode, learn
-from trials.tasks.workloads.trained_task import TrainedTask
-
-
-@dataclass(frozen=True)
-class TabularData:
-    train: TabularRows
-    validation: TabularRows
-    encoding: TabularEncoding
-
-    @property
-    def objective(self) -> str:
-        return REGRESSION if self.encoding.classes is None else CLASSIFICATION
+from trials.tasks.tabular.encoding import (
+    TabularData,
+    TabularEncoding,
+    TabularRows,
+    encode,
+    learn,
+)
+from trials.tasks.workloads.trained_task import BuiltInTask
 
 
 @dataclass(frozen=True)
@@ -183,11 +179,41 @@ def _without_target(spec: TabularSpec, file: TableFile, missing: npt.ArrayLike) 
     return Problem("task.target", tables.missing_values(rows, spec.target, file.path))
 
 
-class Tabular(TrainedTask[TabularSpec]):
+class Tabular(BuiltInTask[TabularSpec]):
     DESCRIPTION = TABULAR
     SETTINGS = TabularSettings
     DATA = TabularDataSet
-    WORKLOAD = "trials.tasks.tabular.table_model:TabularWorkload"
 
     def __init__(self, task: Mapping[str, Any], base: Path) -> None:
         super().__init__(task, base, TabularSpec.parse(task, base))
+
+    def start(self, setup: Setup, data: TabularData) -> Run:
+        from trials.tasks.tabular.table_run import TableRun
+
+        monitor, metrics = setup.params.get("monitor", "loss"), self.metrics or frozenset()
+        if monitor not in metrics:
+            what = f"{monitor!r} is not a metric of this task; {nearest(monitor, metrics)}"
+            raise TaskError.at("settings.monitor", what)
+        return TableRun(data, TabularSettings.parse(setup.params), setup)
+
+    def rehearse(self, setup: Setup, data: TabularData) -> dict[str, float]:
+        from trials.tasks.tabular.table_run import TableRun
+
+        run = TableRun(data, TabularSettings.parse(setup.params), setup)
+        began = time.perf_counter()
+        run.boosting.grow()
+        grown = time.perf_counter()
+        run.measured()
+        found = {"step_seconds": grown - began, "evaluation_seconds": time.perf_counter() - grown}
+        if setup.budget.unit is Unit.STEPS:
+            size = len(run.boosting.trees.text) * setup.budget.total
+            found |= {"weights_bytes": size, "checkpoint_bytes": size}
+        return found
+
+    def evaluate(self, folder: Path, data: TabularData, setup: Setup) -> dict[str, float]:
+        from trials.tasks.tabular.boosting import scores_of_text
+        from trials.tasks.tabular.table_run import MODEL, measure
+
+        text = (folder / MODEL).read_text(encoding="utf-8")
+        rows = data.validation
+        return measure(data, rows, scores_of_text(text, rows.features))

@@ -55,7 +55,7 @@ class ModelInUse(abc.ABC):
             raise ValueError("the model predicts a number, which has no probabilities; use predict")
         outputs = self._outputs(inputs, _checked(batch_size))
         shares = outputs.sigmoid() if self._target == LABELS else outputs.softmax(dim=1)
-        found: npt.NDArray[np.float32] = shares.numpy()
+        found: npt.NDArray[np.float32] = shares.float().numpy()
         return found
 
 

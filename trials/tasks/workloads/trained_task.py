@@ -1,12 +1,13 @@
-"""The base of the built-in tasks: settings are parsed, data is prepared, and a run of the loop is
-started.
+"""The base of the built-in tasks: settings are parsed, data is prepared, and a run is started.
 
-A task is a package: its task is light to import and turns files into flat arrays; its model
-is joined with that data in a `workload.Workload`. Its description is in `trials.descriptions`.
+A task is a package: its task is light to import and turns files into flat arrays. Its description
+is in `trials.descriptions`. The loop trains a model that is joined with the data in a
+`workload.Workload`; trees grow in a run of their own.
 """
 
 from __future__ import annotations
 
+import abc
 import functools
 import hashlib
 import json
@@ -17,7 +18,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
 from trials.contract import Problem, Run, Setting, Setup, TaskError
 from trials.descriptions.description import TaskDescription
-from trials.descriptions.models import Pretrained, Scratch
+from trials.descriptions.models import ADAPTER_CONFIG, Pretrained, Scratch
 from trials.settings import Settings, nearest
 from trials.tasks.datasets import prepared
 from trials.tasks.datasets.data_set import DataSet, DataSpec
@@ -30,15 +31,13 @@ if TYPE_CHECKING:
 SpecT = TypeVar("SpecT", bound=DataSpec)
 
 
-class TrainedTask(Generic[SpecT]):
-    """A task that the loop of `trials.loop.training` trains (a `contract.Task`). `task`: the `task`
-    part of a study file, its keys and types checked."""
+class BuiltInTask(abc.ABC, Generic[SpecT]):
+    """A task on data files (a `contract.Task`). `task`: the `task` part of a study file, its keys
+    and types checked."""
 
     DESCRIPTION: ClassVar[TaskDescription]
     SETTINGS: ClassVar[type[Settings]]
     DATA: ClassVar[type[DataSet[Any, Any]]]
-    WORKLOAD: ClassVar[str]
-    """The workload as ``module:class``; imported when a model is built, as it imports torch."""
     DATA_SETTINGS: ClassVar[tuple[str, ...]] = ()
     """The settings that change the prepared data."""
 
@@ -48,15 +47,6 @@ class TrainedTask(Generic[SpecT]):
         self.spec, self._base = spec, base
         identity = json.dumps([dict(task), str(base)], sort_keys=True)
         self._digest = hashlib.sha256(identity.encode()).hexdigest()[:12]
-
-    def model_for(self, settings: Any) -> Pretrained | Scratch | None:
-        """The model to train; None for the kind's own small network."""
-        return None
-
-    def workload(self, data: Any, settings: Any, setup: Setup) -> Workload:
-        build = pkgutil.resolve_name(self.WORKLOAD)
-        built: Workload = build(self.model_for(settings), data, settings, setup)
-        return built
 
     def spec_for(self, settings: Settings) -> SpecT:
         return self.spec
@@ -86,10 +76,40 @@ class TrainedTask(Generic[SpecT]):
         parts = [f"{name}={getattr(settings, name)}" for name in self.DATA_SETTINGS]
         return ":".join([self.DESCRIPTION.kind, self._digest, *parts])
 
+    @abc.abstractmethod
     def start(self, setup: Setup, data: Any) -> Run:
         """Build the model and the run, continued from a checkpoint where `setup` names one. Raises
         TaskError if the settings do not fit, CheckpointError if the checkpoint is damaged, and so
         are those before it."""
+
+    @abc.abstractmethod
+    def rehearse(self, setup: Setup, data: Any) -> dict[str, float]:
+        """As `contract.Rehearsed.rehearse`."""
+
+    def complete(self, folder: Path, data: Any, setup: Setup) -> None:
+        """Turn the files of a checkpoint into a whole model."""
+
+    @abc.abstractmethod
+    def evaluate(self, folder: Path, data: Any, setup: Setup) -> dict[str, float]:
+        """The metrics of the model in `folder` on the validation samples of `data`."""
+
+
+class TrainedTask(BuiltInTask[SpecT]):
+    """A task that the loop of `trials.loop.training` trains."""
+
+    WORKLOAD: ClassVar[str]
+    """The workload as ``module:class``; imported when a model is built, as it imports torch."""
+
+    def model_for(self, settings: Any) -> Pretrained | Scratch | None:
+        """The model to train; None for the kind's own small network."""
+        return None
+
+    def workload(self, data: Any, settings: Any, setup: Setup) -> Workload:
+        build = pkgutil.resolve_name(self.WORKLOAD)
+        built: Workload = build(self.model_for(settings), data, settings, setup)
+        return built
+
+    def start(self, setup: Setup, data: Any) -> Run:
         from trials.loop.on_ranks import RunOnRanks
 
         if setup.ranks is None:
@@ -117,3 +137,35 @@ class TrainedTask(Generic[SpecT]):
             return run.rehearse()
         finally:
             run.close()
+
+    def complete(self, folder: Path, data: Any, setup: Setup) -> None:
+        """Turn the adapters of a checkpoint into a whole model."""
+        from trials.data.workload import Adaptable
+
+        if not (folder / ADAPTER_CONFIG).is_file():
+            return
+        workload = self._alone(data, setup)
+        workload.read(folder)
+        assert isinstance(workload, Adaptable)
+        workload.merge(folder)
+
+    def evaluate(self, folder: Path, data: Any, setup: Setup) -> dict[str, float]:
+        import torch
+
+        from trials.data.workload import Adaptable
+        from trials.devices.precision import Precision
+
+        settings = self.SETTINGS.parse(setup.params)
+        workload = self._alone(data, setup)
+        if isinstance(workload, Adaptable) and setup.params.get("lora"):
+            # Fresh adapters change nothing, and the base stays in the type it was trained in.
+            workload.take(folder)
+        else:
+            workload.read(folder)
+        return workload.evaluate(Precision(settings.precision, torch.device(setup.device)))
+
+    def _alone(self, data: Any, setup: Setup) -> Workload:
+        from trials.devices.memory import release_memory
+
+        release_memory()
+        return self.workload(data, self.SETTINGS.parse(setup.params), setup)

@@ -20,11 +20,9 @@ from transformers import (
     T5ForConditionalGeneration,
 )
 
-from trials.descriptions.tabular import TabularSettings
 from trials.loop.optim import optimizers
 from trials.loop.optim.depths import depths, hidden_matrices
 from trials.settings import OPTIMIZERS, Settings
-from trials.tasks.tabular.table_model import Perceptron
 
 CPU = torch.device("cpu")
 SIZES: dict[str, Any] = {
@@ -149,9 +147,22 @@ def test_nesterov_looks_ahead():
     assert found == {"sgd": False, "nesterov": True}
 
 
-def test_only_what_has_matrices_is_a_layer_of_a_table():
-    shape = TabularSettings(depth=3, width=4, embedding=2)
-    table = Perceptron(numbers=3, classes=[5], outputs=2, settings=shape)
+class Perceptron(nn.Module):
+    """Three hidden layers over an embedding."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.embeddings = nn.ModuleList([nn.Embedding(6, 4)])
+        hidden = [
+            layer
+            for _ in range(3)
+            for layer in (nn.Linear(4, 4), nn.LayerNorm(4), nn.ReLU(), nn.Dropout(0.0))
+        ]
+        self.layers = nn.Sequential(*hidden, nn.Linear(4, 2))
+
+
+def test_only_what_has_matrices_is_a_layer_of_a_perceptron():
+    table = Perceptron()
     found = depths(table.named_parameters())
     assert {name: depth for name, depth in found.items() if name.endswith("weight")} == {
         "embeddings.0.weight": 0,

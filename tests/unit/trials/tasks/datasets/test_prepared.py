@@ -9,15 +9,15 @@ from PIL import Image
 from trials import tasks
 from trials.descriptions.builtin import BUILT_IN
 from trials.tasks.datasets import prepared
-from trials.tasks.workloads.trained_task import TrainedTask
+from trials.tasks.workloads.trained_task import BuiltInTask
 from unit.trials.tasks.datasets.test_remarks import KINDS, rows, write
 
 
-def task_of(kind: str, folder: Path) -> TrainedTask[Any]:
+def task_of(kind: str, folder: Path) -> BuiltInTask[Any]:
     train = write(folder, kind, "train", rows(*range(40)))
     part = {"kind": kind, **KINDS[kind], "train": train, "validation": 0.25}
     built = tasks.load(part, folder)
-    assert isinstance(built, TrainedTask)
+    assert isinstance(built, BuiltInTask)
     return built
 
 
@@ -47,7 +47,7 @@ def test_images_behind_a_link_decide_on_the_name_of_prepared_data(tmp_path, tmp_
             Image.new("L", (4, 4), grey).save(elsewhere / name / f"{number}.png")
     part = {"kind": "image_classification", "train": "photos", "validation": 0.5}
     task = tasks.load(part, tmp_path)
-    assert isinstance(task, TrainedTask)
+    assert isinstance(task, BuiltInTask)
     before = task.name_of_data(task.SETTINGS())
     Image.new("L", (4, 4), 90).save(elsewhere / "cat" / "0.png")
     assert task.name_of_data(task.SETTINGS()) != before

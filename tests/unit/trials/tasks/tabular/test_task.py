@@ -1,25 +1,31 @@
-"""The tabular task: what columns are taken for, how rows are encoded, and that a perceptron learns
-from them."""
+"""The tabular task: what columns are taken for, how rows are encoded, and that trees learn from
+them and go on bit for bit."""
 
 import dataclasses
 import json
 import math
+import subprocess
+import sys
 from pathlib import Path
 
+import lightgbm
 import numpy as np
 import pandas as pd
 import pytest
-import torch
+import yaml
 
 from support.running.runs import Lab, reports_of
 from trials import tasks
 from trials.contract import TaskError
 from trials.descriptions.builtin import describe
 from trials.descriptions.tabular import CLASSIFICATION, METRICS, REGRESSION
+from trials.single import main
+from trials.tasks.tabular import boosting
 from trials.tasks.tabular.columns import MOST_CLASSES
+from trials.tasks.tabular.table_run import MODEL
 
 PART = {"kind": "tabular", "train": "train.csv", "validation": 0.25, "target": "kind"}
-FAST = {"learning_rate": 0.02, "batch_size": 32, "width": 16, "depth": 1, "embedding": 4}
+FAST = {"min_data_in_leaf": 3, "bagging_fraction": 0.7, "feature_fraction": 0.8}
 
 
 def table(count: int = 121, seed: int = 0) -> pd.DataFrame:
@@ -36,7 +42,7 @@ def table(count: int = 121, seed: int = 0) -> pd.DataFrame:
 
 def lab_in(folder: Path) -> Lab:
     table().to_csv(folder / "train.csv", index=False)
-    return Lab(folder, PART, FAST)
+    return Lab(folder, PART, FAST, "steps")
 
 
 @pytest.fixture
@@ -64,7 +70,6 @@ def test_the_columns_named_are_used_alone_where_both_lists_are_given_and_told_fr
         "colour": ("blue", "green", "red"),
         "kind": ("cheap", "dear"),
     }
-    assert data.encoding.flagged == ("age",)
     assert data.objective == REGRESSION
     assert lab.task().prepare({}).objective == CLASSIFICATION
     encoding = lab.task(numeric=["area"], categorical=[]).prepare({}).encoding
@@ -81,16 +86,12 @@ def test_a_target_of_few_whole_numbers_is_a_class_unless_it_is_said_to_be_a_quan
     assert quantity.objective == "regression"
 
 
-def test_numbers_are_standardised_by_the_training_rows_alone(lab):
+def test_numbers_stay_as_they_are(lab):
     other = table(40, seed=1).assign(area=1000.0)
     other.to_csv(lab.folder / "other.csv", index=False)
     data = lab.task(validation="other.csv").prepare({})
-    area = table()["area"]
-    assert data.train.numeric[:, 0].mean() == pytest.approx(0, abs=1e-6)
-    assert data.train.numeric[:, 0].std() == pytest.approx(1, rel=1e-5)
-    assert data.validation.numeric[0, 0] == pytest.approx(
-        (1000 - area.mean()) / area.std(ddof=0), rel=1e-5
-    )
+    assert data.train.features[:, 0].tolist() == table()["area"].tolist()
+    assert data.validation.features[:, 0].tolist() == [1000.0] * 40
 
 
 PLACEHOLDERS = ["-", "?", "N/A", "k.A.", "inf", "-inf", "1e400", "#DIV/0!", " - ", "NULL"]
@@ -106,9 +107,7 @@ def test_a_number_column_stays_one_whatever_stands_for_a_missing_number(lab, tex
     assert lab.problems(validation="other.csv") == {}
     data = lab.task(validation="other.csv").prepare({})
     assert data.encoding.numeric == ("area", "age", "price")
-    assert data.encoding.flagged == ("area", "age")
-    assert data.train.numeric[17, 0] == data.validation.numeric[17, 0] == 0
-    assert data.train.numeric[17, 3] == 1
+    assert np.isnan([data.train.features[17, 0], data.validation.features[17, 0]]).all()
 
 
 def test_several_words_among_many_numbers_are_missing_numbers_and_among_few_are_classes(lab):
@@ -139,36 +138,7 @@ def test_a_column_that_names_its_rows_is_left_out_unless_it_is_stated(lab):
     assert len(stated.encoding.categorical["key"]) > MOST_CLASSES
 
 
-@pytest.mark.parametrize("outlier", [1e9, -1e30, 3.4e38])
-def test_one_outlier_does_not_decide_on_the_scale_of_its_column(lab, outlier):
-    plain = lab.task(numeric=["area"], categorical=[]).prepare({})
-    frame = table()
-    frame.loc[3, "area"] = outlier
-    frame.to_csv(lab.folder / "train.csv", index=False)
-    data = lab.task(numeric=["area"], categorical=[]).prepare({})
-    assert data.train.numeric.std(axis=0) == pytest.approx(1, abs=5)
-    assert np.isfinite(data.train.numeric).all()
-    assert abs(data.train.numeric).max() < 100
-    assert data.encoding.means == pytest.approx(plain.encoding.means, rel=0.02)
-    assert data.encoding.deviations == pytest.approx(plain.encoding.deviations, rel=0.02)
-
-
-def test_skewed_numbers_and_those_that_are_mostly_equal_are_scaled_as_they_are(lab):
-    rng = np.random.default_rng(0)
-    frame = table(800).assign(
-        income=np.exp(rng.normal(0, 1, 800)).round(3),
-        gain=np.where(rng.random(800) < 0.9, 0, rng.integers(1, 9999, 800)),
-        rare=(rng.random(800) < 0.01).astype(int),
-    )
-    frame.to_csv(lab.folder / "train.csv", index=False)
-    columns = ["income", "gain", "rare"]
-    part = {"numeric": columns, "categorical": [], "validation": "train.csv"}
-    encoding = lab.task(**part).prepare({}).encoding
-    assert encoding.means == pytest.approx(frame[columns].mean(), rel=1e-6)
-    assert encoding.deviations == pytest.approx(frame[columns].std(ddof=0), rel=1e-6)
-
-
-def test_a_perceptron_learns_beside_an_outlier_and_a_placeholder(lab):
+def test_trees_learn_beside_an_outlier_and_a_placeholder(lab):
     frame = table(400).drop(columns=["price", "age"]).astype({"area": object})
     frame.loc[3, "area"], frame.loc[7, "area"] = "1e9", "-"
     frame.to_csv(lab.folder / "train.csv", index=False)
@@ -177,14 +147,10 @@ def test_a_perceptron_learns_beside_an_outlier_and_a_placeholder(lab):
     assert last.metrics["accuracy"] > 0.9
 
 
-def test_a_missing_number_is_the_mean_and_is_flagged(lab):
+def test_a_missing_number_is_told_from_every_number(lab):
     data = lab.task(validation="train.csv", categorical=["colour"]).prepare({})
-    missing = table()["age"].isna().to_numpy()
-    age = data.encoding.numeric.index("age")
-    flag = data.train.numeric[:, -1]
-    assert missing.any()
-    assert np.array_equal(flag, missing.astype(np.float32))
-    assert (data.train.numeric[missing, age] == 0).all()
+    age = data.train.features[:, data.encoding.numeric.index("age")]
+    assert np.array_equal(np.isnan(age), table()["age"].isna().to_numpy())
 
 
 def test_a_class_that_was_never_trained_counts_as_missing(lab):
@@ -192,8 +158,10 @@ def test_a_class_that_was_never_trained_counts_as_missing(lab):
     other.loc[0, "colour"], other.loc[1, "colour"], other.loc[2, "colour"] = "pink", None, "red"
     other.to_csv(lab.folder / "other.csv", index=False)
     data = lab.task(validation="other.csv").prepare({})
-    column = list(data.encoding.categorical).index("colour")
-    assert data.validation.categorical[:3, column].tolist() == [0, 0, 3]
+    column = len(data.encoding.numeric) + list(data.encoding.categorical).index("colour")
+    found = data.validation.features[:3, column]
+    assert np.isnan(found[:2]).all()
+    assert found[2] == 2
 
 
 @pytest.mark.parametrize(
@@ -231,53 +199,97 @@ def test_a_validation_file_that_does_not_fit_the_training_file_is_told(lab):
     assert any("has 1 class that no training row has: 'odd'" in what for what in found)
 
 
-def test_a_perceptron_learns_classes(lab):
-    run = lab.task().start(lab.setup(epochs=30), lab.task().prepare({}))
-    last = reports_of(run)[-1]
-    assert last.metrics["accuracy"] > 0.9
+@pytest.mark.parametrize("target", ["kind", "colour"])
+def test_trees_learn_two_classes_and_more(lab, target):
+    built = lab.task(target=target)
+    last = reports_of(built.start(lab.setup(epochs=30), built.prepare({})))[-1]
+    assert last.metrics["accuracy"] > (0.9 if target == "kind" else 0.5)
     assert last.metrics.keys() == METRICS[CLASSIFICATION]
 
 
-def test_a_perceptron_learns_quantities_in_their_own_unit(lab):
+def test_trees_learn_quantities_in_their_own_unit(lab):
     built = lab.task(target="price", categorical=["colour"])
     data = built.prepare({})
     last = reports_of(built.start(lab.setup(epochs=60, monitor="rmse"), data))[-1]
-    assert last.metrics["r2"] > 0.95
+    assert last.metrics["r2"] > 0.9
     assert last.metrics.keys() == METRICS[REGRESSION]
     assert last.metrics["rmse"] == pytest.approx(
         math.sqrt(last.metrics["loss"]) * data.encoding.target_deviation
     )
 
 
-def test_weights_derive_from_the_seed_and_a_checkpoint_tells_how_a_row_becomes_inputs(lab):
+@pytest.mark.parametrize("target", ["kind", "colour", "price"])
+@pytest.mark.parametrize("after", [5, 8, 17])
+def test_a_run_that_is_interrupted_anywhere_has_the_trees_of_one_that_was_not(
+    lab, target, after, without_timings
+):
+    built = lab.task(target=target)
+    data = built.prepare(FAST)
+    whole = reports_of(built.start(lab.setup("whole", 20), data))
+    first = built.start(lab.setup("parts", 20), data)
+    items = iter(first)
+    for _ in range(after):
+        next(items)
+    again = reports_of(built.start(lab.setup("parts", 20, first.save()), data))
+    assert 0 < len(again) < len(whole)
+    assert without_timings(again) == without_timings(whole)[-len(again) :]
+    texts = [(Path(reports[-1].checkpoint) / MODEL).read_bytes() for reports in (whole, again)]
+    assert texts[0] == texts[1]
+
+
+def test_trees_do_not_depend_on_the_number_of_threads(lab, monkeypatch):
+    built = lab.task()
+    data, texts = built.prepare(FAST), set()
+    for threads in (1, 2, 3):
+        monkeypatch.setattr(boosting, "_threads", lambda features, threads=threads: threads)
+        last = reports_of(built.start(lab.setup(f"on-{threads}", 9), data))[-1]
+        trees = (last.checkpoint / MODEL).read_text()
+        texts.add(trees.replace(f"num_threads: {threads}", ""))
+    assert len(texts) == 1
+
+
+def test_the_text_of_all_segments_is_one_model_of_lightgbm(lab):
+    built = lab.task()
+    data = built.prepare(FAST)
+    run = built.start(lab.setup(epochs=20), data)
+    last = reports_of(run)[-1]
+    model = lightgbm.Booster(model_file=last.checkpoint / MODEL)
+    assert model.num_trees() == 20
+    alone = boosting.scores_of(run.boosting.trees, data.validation.features)[:, 0]
+    scores = model.predict(data.validation.features, raw_score=True)
+    assert scores == pytest.approx(alone, rel=1e-12)
+
+
+def test_a_table_on_which_no_split_helps_is_told_and_not_an_error(lab):
+    built = lab.task(target="price")
+    data = built.prepare({})
+    reports = reports_of(built.start(lab.setup(epochs=20, min_data_in_leaf=80), data))
+    assert reports[-1].metrics["loss"] == reports[0].metrics["loss"]
+
+
+def test_trees_derive_from_the_seed_and_a_checkpoint_tells_how_a_row_becomes_inputs(lab):
     built = lab.task()
     data = built.prepare({})
-    one, same, other = (
-        built.start(dataclasses.replace(lab.setup(), seed=seed), data)
-        ._workload.model.layers[0]
-        .weight
-        for seed in (1, 1, 2)
-    )
-    assert torch.equal(one, same)
-    assert not torch.equal(one, other)
-    built = lab.task()
-    data = built.prepare({})
-    path = reports_of(built.start(lab.setup(), data))[-1].checkpoint
-    told = json.loads((path / "table.json").read_text())
+    texts, told = [], {}
+    for name, seed in (("a", 1), ("b", 1), ("c", 2)):
+        setup = dataclasses.replace(lab.setup(name, 5), seed=seed)
+        path = reports_of(built.start(setup, data))[-1].checkpoint
+        texts.append((path / MODEL).read_text())
+        told = json.loads((path / "table.json").read_text())
+    assert texts[0] == texts[1] != texts[2]
     assert told["encoding"] == json.loads(json.dumps(dataclasses.asdict(data.encoding)))
-    assert (path / "model.safetensors").is_file()
 
 
-def test_settings_of_texts_are_none_of_this_task_and_data_is_keyed_by_the_task_alone(lab):
-    with pytest.raises(TaskError, match=r"settings\.max_length: is not a setting of this task"):
-        lab.task().prepare({"max_length": 64})
+def test_settings_of_networks_are_none_of_this_task_and_data_is_keyed_by_the_task_alone(lab):
+    for name in ("max_length", "batch_size", "precision", "dropout", "warmup"):
+        with pytest.raises(TaskError, match=rf"settings\.{name}: is not a setting of this task"):
+            lab.task().prepare({name: 64})
     with pytest.raises(
         TaskError, match=r"settings\.monitor: 'rmse' is not a metric of classification"
     ):
         lab.task().start(lab.setup(monitor="rmse"), lab.task().prepare({}))
-    assert {"depth", "width", "embedding", "learning_rate"} <= describe("tabular").settings.keys()
-    assert "depth" not in describe("text_classification").settings
-    assert lab.task().data_key({"width": 8}) == lab.task().data_key({})
+    assert {"num_leaves", "learning_rate"} <= describe("tabular").settings.keys()
+    assert lab.task().data_key({"num_leaves": 8}) == lab.task().data_key({})
     assert lab.task().data_key({}) != lab.task(split_seed=1).data_key({})
 
 
@@ -298,3 +310,38 @@ def test_what_the_target_asks_for_does_not_depend_on_which_rows_are_split_off(la
     (lab.folder / "rows.csv").write_text("\n".join(["number,count", *rows]))
     part = {"train": "rows.csv", "target": "count", "validation": 0.2}
     assert lab.task(**part, split_seed=split_seed).prepare({}).objective == REGRESSION
+
+
+def test_a_killed_process_resumes_to_the_same_reports_and_trees(lab, capsys):
+    study = {
+        "task": lab.part(),
+        "settings": FAST,
+        "budget": {"per_trial": {"steps": 2000, "report_every": 100}},
+        "seed": 11,
+    }
+    file = lab.folder / "study.yaml"
+    file.write_text(yaml.safe_dump(study))
+    assert main([str(file), "--out", str(lab.folder / "undisturbed"), "--device", "cpu"]) == 0
+    expected = reports_in(capsys.readouterr().out)
+    command = [sys.executable, "-m", "trials", str(file), "--device", "cpu"]
+    command += ["--out", str(lab.folder / "killed")]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        printed = process.stdout.readline() + process.stdout.readline()
+        process.kill()
+        printed += process.stdout.read()
+    before = reports_in(printed)
+    assert len(before) < len(expected)
+    assert before.items() <= expected.items()
+    again = [str(file), "--out", str(lab.folder / "killed"), "--device", "cpu", "--resume"]
+    assert main(again) == 0
+    after = reports_in(capsys.readouterr().out)
+    assert list(after.items()) == list(expected.items())[-len(after) :]
+    a, b = (lab.folder / out / "last" / MODEL for out in ("undisturbed", "killed"))
+    assert a.read_bytes() == b.read_bytes()
+
+
+def reports_in(text):
+    reports = [json.loads(line) for line in text.splitlines()]
+    for report in reports:
+        report["metrics"].pop("samples_per_second")
+    return {report["resource"]: report["metrics"] for report in reports}
