@@ -19,7 +19,6 @@ from trials.contract import TaskError
 from trials.devices.precision import Precision
 from trials.settings import Settings
 from trials.tasks.final import training as final
-from trials.tasks.final.parts import FinalParts
 from trials.tasks.huggingface import lora, templates
 from unit.trials.loop.optim.test_optimizers import FAMILIES, bert
 from unit.trials.tasks.final.test_training import plan, silent
@@ -324,7 +323,7 @@ def test_transformers_alone_loads_the_merged_model_and_predicts_the_same(lab, ch
     with run._updates.averaged():
         expected = predictions(run._workload.model, data)
     whole = shutil.copytree(last.checkpoint, lab.folder / "whole")
-    FinalParts(task).complete(whole, data, setup)
+    task.complete(whole, data, setup)
     loaded = transformers.AutoModelForSequenceClassification.from_pretrained(whole)
     torch.testing.assert_close(predictions(loaded, data), expected, rtol=1e-4, atol=1e-5)
     fresh = task.start(lab.setup("b", {"epochs": 3}, **settings), data)

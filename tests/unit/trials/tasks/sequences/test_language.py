@@ -18,7 +18,6 @@ from support.running.runs import Lab, reports_of
 from trials.descriptions.text import LANGUAGE_MODELING
 from trials.devices.precision import Precision
 from trials.tasks.datasets.prepared import digest_of
-from trials.tasks.final.parts import FinalParts
 from trials.tasks.huggingface import tokenizer as text_tokenizer
 
 SCRATCH = {"layers": 1, "width": 16, "heads": 2, "vocabulary": 280}
@@ -232,6 +231,6 @@ def test_a_written_model_generates_as_its_model_was_set_to(lab, lora):
     built = lab.task(model=str(folder))
     data, setup = built.prepare(PARAMS), lab.setup(lora=lora)
     written = reports_of(built.start(setup, data))[-1].checkpoint
-    FinalParts(built).complete(written, data, setup)
+    built.complete(written, data, setup)
     found = transformers.GenerationConfig.from_pretrained(written).to_dict()
     assert {name: found[name] for name in wanted} == wanted

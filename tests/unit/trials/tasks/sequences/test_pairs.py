@@ -182,7 +182,7 @@ def test_dropout_and_adapters_reach_a_t5(lab):
     assert all(".lora_" in name for name, p in model.named_parameters() if p.requires_grad)
     path = reports_of(run)[-1].checkpoint
     transformers.logging.disable_progress_bar()
-    FinalParts(built).complete(path, data, setup)
+    built.complete(path, data, setup)
     merged = transformers.AutoModelForSeq2SeqLM.from_pretrained(path).eval()
     tokens = torch.arange(2, 8)[None]
     with torch.inference_mode():

@@ -147,7 +147,7 @@ def test_a_checkpoint_is_a_model_that_transformers_loads(lab, params):
     built = lab.task()
     setup, data = lab.setup(**params), built.prepare({})
     path = reports_of(built.start(setup, data))[-1].checkpoint
-    FinalParts(built).complete(path, data, setup)
+    built.complete(path, data, setup)
     transformers.logging.disable_progress_bar()
     loaded = transformers.AutoModelForTokenClassification.from_pretrained(path)
     assert set(loaded.config.id2label.values()) == {"B-LOC", "B-PER", "I-PER", "O"}
