@@ -21,8 +21,6 @@ from hpsearch.study_file.types import (
 from hpsearch.study_file.validation import Mistake, Model, shown
 from trials.settings import as_scalar, in_full, some
 
-"""Choices that a message names."""
-
 Confidence: TypeAlias = Literal["low", "medium", "high"]
 """The confidence that a parameter's good values are near its prior."""
 

@@ -149,12 +149,12 @@ def _columns(data: TaskData, kind: str) -> tuple[tuple[str, ...], tuple[str, ...
     """The columns of texts, and those that are learnt: as given, by their usual names, or because
     nothing else is left. Raises UserError if there are too few, or several might be meant."""
     text, label = data.text, data.label
-    some = data.table.head(SAMPLE_ROWS).astype(str)
+    sample = data.table.head(SAMPLE_ROWS).astype(str)
     free = [name for name in _learnable(data.table) if name not in (*text, *label)]
-    usual = _usual(LABEL_NAMES, [name for name in some.columns if name not in text])
+    usual = _usual(LABEL_NAMES, [name for name in sample.columns if name not in text])
     if kind in TEXTS and not text and free:
         others = [name for name in free if name != usual] or free
-        longest = max(others, key=lambda name: some[name].str.len().sum())
+        longest = max(others, key=lambda name: sample[name].str.len().sum())
         text = (_usual(TEXT_NAMES, others) or longest,)
     free = [name for name in free if name not in text]
     if not label and usual is not None and usual not in text:
@@ -164,7 +164,7 @@ def _columns(data: TaskData, kind: str) -> tuple[tuple[str, ...], tuple[str, ...
         if len(free) > 1:
             raise UserError(f"{data.train}: which column is to be learnt?", _to_choose(data, free))
         label = (free[0],)
-    if not label or len(some.columns) < 2 or (kind in TEXTS and not text):
+    if not label or len(sample.columns) < 2 or (kind in TEXTS and not text):
         message = f"{data.train} has too few columns: {', '.join(data.table.columns)}"
         raise UserError(message, "name them with --text and --label")
     return text, label

@@ -26,8 +26,6 @@ _SIZES = re.compile(r"^tree_sizes=.*\n", re.MULTILINE)
 _IMPORTANCES = re.compile(r"^feature_importances:\n(?:.+\n)*\n", re.MULTILINE)
 """Those of the first segment alone; a model that is loaded counts its own."""
 _NUMBER = re.compile(r"^Tree=\d+$", re.MULTILINE)
-
-
 _SMALL = 1_000_000
 """Cells of a table below which threads wait for each other longer than they work."""
 
@@ -84,8 +82,8 @@ def scores_of_text(text: str, features: Floats) -> Floats:
 
 
 def _threads(features: Floats) -> int:
-    """The threads for some rows, of which results do not depend; 0 for those that the process is
-    given."""
+    """The threads for some rows; 0 for those that the process is given. Results are the same with
+    any number."""
     return 1 if features.size < _SMALL else 0
 
 
