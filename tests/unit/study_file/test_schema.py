@@ -22,7 +22,7 @@ from hpsearch.study_file.schema import study_file_schema
 from hpsearch.study_file.starters.starters import STARTERS, starter
 from support.files.study_files import GOOD
 from trials import tasks
-from trials.contract import Setting, TaskError
+from trials.contract import Setting, TaskError, Unit
 from trials.descriptions import yaml_source
 from trials.descriptions.builtin import BUILT_IN
 from trials.descriptions.description import Field
@@ -351,7 +351,7 @@ def study_files(draw: st.DrawFn) -> dict[str, Any]:
     table = task.settings or {}
     names = draw(st.lists(st.sampled_from(sorted(table)), min_size=2, max_size=8, unique=True))
     searched = names[: draw(st.integers(1, len(names)))]
-    unit = draw(st.sampled_from(["steps", "epochs", "samples", "seconds"]))
+    unit = draw(st.sampled_from(sorted(task.units - {Unit.TOKENS})))
     part = {f.name: draw(task_value(f)) for f in task.fields.values() if f.required}
     space = {name: draw(parameter_of(table[name])) for name in searched}
     incomparable: frozenset[str] = frozenset()
