@@ -351,7 +351,7 @@ def study_files(draw: st.DrawFn) -> dict[str, Any]:
     table = task.settings or {}
     names = draw(st.lists(st.sampled_from(sorted(table)), min_size=2, max_size=8, unique=True))
     searched = names[: draw(st.integers(1, len(names)))]
-    unit = draw(st.sampled_from(sorted(task.units - {Unit.TOKENS})))
+    unit = draw(st.sampled_from(sorted(each.value for each in task.units - {Unit.TOKENS})))
     part = {f.name: draw(task_value(f)) for f in task.fields.values() if f.required}
     space = {name: draw(parameter_of(table[name])) for name in searched}
     incomparable: frozenset[str] = frozenset()
