@@ -100,7 +100,7 @@ class TrialLog:
             return
         for name, each in zip(EXPECTED, now, strict=True):
             setattr(trial, name, each)
-        self._history.touch(trial)
+        self._history.touch_expected(trial)
 
     def expect_last_value(self, trial: Trial) -> None:
         """Note the last value of a complete trial of which nothing is expected, as of a repeat: a

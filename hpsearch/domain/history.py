@@ -61,6 +61,8 @@ class History:
         self._clock = 0
         self._changed: dict[int, int] = {}
         """By the number of a trial, the clock of its last change; the latest change last."""
+        self._shown: dict[int, int] = {}
+        """The same without changes of what is expected of a trial."""
         self.states: Counter[State] = Counter()
         """The number of trials in each state."""
         self.open: set[int] = set()
@@ -130,6 +132,11 @@ class History:
         self._touched_trials[trial.number] = None
         self._mark(trial.number)
 
+    def touch_expected(self, trial: Trial) -> None:
+        """Mark a trial of which nothing has changed but what is expected of it."""
+        self._touched_trials[trial.number] = None
+        self._note(self._changed, trial.number)
+
     def replace(self, trial: Trial) -> None:
         """Put a trial of the database in its place, which needs not be written."""
         self.trials[trial.number : trial.number + 1] = [trial]
@@ -138,18 +145,21 @@ class History:
     def changed_since(self, clock: int) -> tuple[int, list[int]]:
         """The clock for a reader's next call, and the numbers of the trials that were touched since
         its last one; the clock is 0 at first."""
-        numbers = []
-        for number, at in reversed(self._changed.items()):
-            if at <= clock:
-                break
-            numbers.append(number)
-        return self._clock, numbers
+        return self._clock, _since(clock, self._changed)
+
+    def shown_since(self, clock: int) -> tuple[int, list[int]]:
+        """The same for a reader of what trials have shown, not of what is expected of them."""
+        return self._clock, _since(clock, self._shown)
 
     def _mark(self, number: int) -> None:
-        self._clock += 1
-        self._changed.pop(number, None)
-        self._changed[number] = self._clock
+        self._note(self._changed, number)
+        self._note(self._shown, number)
         self._count(self.trials[number])
+
+    def _note(self, clocks: dict[int, int], number: int) -> None:
+        self._clock += 1
+        clocks.pop(number, None)
+        clocks[number] = self._clock
 
     def _count(self, trial: Trial) -> None:
         number, state = trial.number, trial.state
@@ -187,3 +197,12 @@ class History:
         self._touched_study = False
         self._touched_trials, self._touched_attempts, self._touched_reports = {}, {}, {}
         return changes
+
+
+def _since(clock: int, clocks: dict[int, int]) -> list[int]:
+    numbers = []
+    for number, at in reversed(clocks.items()):
+        if at <= clock:
+            break
+        numbers.append(number)
+    return numbers

@@ -249,7 +249,7 @@ class Promotion:
 
     def _begins_again(self) -> bool:
         """True if an attempt of the study has begun from nothing though its trial was further."""
-        self._looked_at, changed = self._history.changed_since(self._looked_at)
+        self._looked_at, changed = self._history.shown_since(self._looked_at)
         trials = (self._history.trials[number] for number in changed)
         names = (finding.name for trial in trials for finding in trial.findings)
         self._has_begun_again |= BEGAN_AGAIN in names

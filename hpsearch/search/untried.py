@@ -58,7 +58,7 @@ class Untried:
     def refresh(self) -> None:
         """Read the trials that have changed; before a new one has parameters, so that it does not
         count itself."""
-        self._clock, changed = self._history.changed_since(self._clock)
+        self._clock, changed = self._history.shown_since(self._clock)
         for number in changed:
             self._read(self._history.trials[number])
 

@@ -32,24 +32,22 @@ def weights_of(pairs: Iterable[tuple[float, Row, float, float]]) -> tuple[float,
     Args:
         pairs: A share, the row there, a later share of the same trial, and its objective there.
     """
-    groups: defaultdict[tuple[float, float], list[Row]] = defaultdict(list)
-    for share, row, later, end in pairs:
-        groups[share, later].append((*row, end))
     concordant = np.multiply(ASSUMED, ASSUMED_PAIRS)
     counts = np.full(len(ASSUMED), ASSUMED_PAIRS)
-    for rows in groups.values():
-        columns = np.array(rows).T
+    rows = [(share, later, *row, end) for share, row, later, end in pairs]
+    if rows:
+        shares, laters, *columns = np.array(rows).T
         one, other = np.triu_indices(len(rows), 1)
+        together = (shares[one] == shares[other]) & (laters[one] == laters[other])
+        one, other = one[together], other[together]
         with np.errstate(invalid="ignore"):  # two infinite losses
-            differences = columns[:, one] - columns[:, other]
-        *orders, later_order = np.sign(differences)
+            *orders, later_order = (np.sign(each[one] - each[other]) for each in columns)
         agreement = np.array(orders) * later_order
         known = np.isfinite(agreement) & (later_order != 0)
         counts += known.sum(axis=1)
         concordance = (1 + agreement) / 2
         concordant += np.where(known, concordance, 0.0).sum(axis=1)
-    shares = concordant / counts
-    squares = np.maximum(0.0, 2 * shares - 1) ** 2
+    squares = np.maximum(0.0, 2 * concordant / counts - 1) ** 2
     return tuple(squares.tolist())
 
 

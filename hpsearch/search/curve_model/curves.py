@@ -127,7 +127,7 @@ class CurveReader:
         """The curves of all trials with a finite value, those that keep the limits first, each by
         its best value; and of those that failed. The list changes with the next call."""
         trials = self._history.trials
-        self._clock, changed = self._history.changed_since(self._clock)
+        self._clock, changed = self._history.shown_since(self._clock)
         for number in changed:
             before = self.known.get(number)
             now = self.read(trials[number])
