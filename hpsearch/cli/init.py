@@ -27,6 +27,7 @@ def schema() -> str:
 TEXTS = ("text_classification", "text_regression")
 LOOKED_AT = (*TEXTS, "tabular")
 """The kinds whose data is looked at: their columns are guessed, and the rest follows from them."""
+IMAGES = "image_classification"
 WITH_MODEL = (*TEXTS, "token_classification", "language_modeling", "sequence_to_sequence")
 PLAIN_NAMES = re.compile(r"(train|training|data|dataset|all)?", re.IGNORECASE)
 """Names of data files that say nothing of the data."""
@@ -43,6 +44,9 @@ def write_starter(path: Path, kind: str | None, data: DataOptions, wanted: Study
         names["train"] = quoted(os.path.relpath(data.train.resolve(), path.resolve().parent))
     if data.model not in (None, "scratch"):
         names["model"] = quoted(data.model)
+    if kind is None and data.train is not None and _holds_images(data.train):
+        kind = IMAGES
+        note(f"the kind is {kind}")
     if data.train is not None and kind in (None, *LOOKED_AT):
         kind, found = _looked_at(kind, data.train, data, wanted.metric)
         names = found | names
@@ -54,6 +58,14 @@ def write_starter(path: Path, kind: str | None, data: DataOptions, wanted: Study
         variant = "several labels" if len(data.label or ()) > 1 else kind
         names |= objective(variant, wanted.metric)
     _write_both(path, starter(kind, **names), force=wanted.force)
+
+
+def _holds_images(train: Path) -> bool:
+    """True of a folder with folders, and of a file of arrays: no other kind of task has such
+    data."""
+    if train.is_dir():
+        return any(each.is_dir() for each in train.iterdir())
+    return train.suffix.lower() == ".npz"
 
 
 def _looked_at(

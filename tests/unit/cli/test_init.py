@@ -277,6 +277,16 @@ def test_a_model_from_scratch_trains_until_it_has_learnt(tmp_path, rows, total, 
     assert (names["total"], names["first"]) == (total, first)
 
 
+def test_images_are_known_by_their_folders_or_their_file_of_arrays(tmp_path):
+    arrays = tmp_path / "digits.npz"
+    arrays.touch()
+    (tmp_path / "photos" / "cats").mkdir(parents=True)
+    for train in (arrays, tmp_path / "photos"):
+        write(tmp_path / f"{train.stem}.yaml", None, train)
+        spec = load(tmp_path / f"{train.stem}.yaml")
+        assert (spec.task["kind"], spec.task["train"]) == ("image_classification", train.name)
+
+
 def test_a_study_is_named_as_its_data(tmp_path):
     named = data_of("tabular", tmp_path).rename(tmp_path / "my flowers.csv")
     write(tmp_path / "flowers.yaml", "tabular", named)
