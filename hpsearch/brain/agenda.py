@@ -30,6 +30,7 @@ from hpsearch.domain.phase import Phase
 from hpsearch.domain.records import Outcome, Trial
 from hpsearch.domain.seeds import derived_seed
 from hpsearch.errors import UserError
+from hpsearch.search.promotion import IDLE, MAY_WIN
 from hpsearch.study_file.models import StudySpec
 
 FirstConfiguration = tuple[Role, dict[str, Any]]
@@ -179,6 +180,12 @@ class Agenda:
         most = self._context.spec.budget.trials
         return most is not None and self._searched >= most
 
+    @property
+    def _only_time_is_limited(self) -> bool:
+        spending = self._context.spending
+        endless = self._context.spec.budget.trials is None
+        return endless and spending.time.limit_s is not None and not spending.ledger.is_limited
+
     def _has_new_trials(self, headroom: Headroom) -> bool:
         """True if new trials are to come. What runs may give back some of what it has reserved, so
         what does not fit now may fit later; on the last call nothing runs."""
@@ -303,6 +310,7 @@ class Agenda:
             self._promotable(headroom),
             lambda trial: self._can_continue(trial, headroom),
             new_completes=headroom.reaches(self._total),
+            least=IDLE if self._only_time_is_limited else MAY_WIN,
         )
         if found is None:
             return None

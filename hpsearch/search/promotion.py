@@ -10,9 +10,9 @@ where none is better. As long as fewer have gone on, the next one is that of whi
 at the full budget.
 
 **Chance.** A trial that is not in the quota may go on while its probability to turn out best is at
-least `MAY_WIN`, or at least `HOPELESS` where it would be stopped for good: to beat the leader by
-the forecast, or all that have ended by how well its rung has told of ends (`ends`), whichever is
-greater.
+least `MAY_WIN`, at least `IDLE` where time alone is limited, so that its slot would idle, or at
+least `HOPELESS` where it would be stopped for good: to beat the leader by the forecast, or all that
+have ended by how well its rung has told of ends (`ends`), whichever is greater.
 
 **Pause.** A trial that pauses at a rung and goes on later needs another start: its worker begins an
 attempt, the program starts, imports and reads its data. It trains again what its checkpoint does
@@ -48,9 +48,9 @@ from hpsearch.study_file.levels import rung_levels
 from hpsearch.study_file.methods import ETA
 from hpsearch.study_file.models import StudySpec
 
-MAY_WIN, HOPELESS = 0.15, 0.07
-"""The least probability of turning out best with which a paused trial goes on, and that with which
-one is not stopped for good."""
+MAY_WIN, IDLE, HOPELESS = 0.15, 0.02, 0.07
+"""The least probability of turning out best with which a paused trial goes on, the same on a slot
+that would idle, and that with which a trial is not stopped for good."""
 MOST_COMPARED = 64  # the most paused trials that are compared; `RoughOrder` chooses them
 LEADERS = 16  # the leading trials of which the leader is chosen
 LATEST = 16  # the latest trials whose starts count
@@ -119,7 +119,13 @@ class Promotion:
         return Judgement(Verdict.STOP, judgement.why, judgement.against)
 
     def next(
-        self, phase: Phase, can_complete: Test, can_continue: Test, *, new_completes: bool
+        self,
+        phase: Phase,
+        can_complete: Test,
+        can_continue: Test,
+        *,
+        new_completes: bool,
+        least: float = MAY_WIN,
     ) -> Promoted | None:
         """The paused trial that goes on next.
 
@@ -127,13 +133,15 @@ class Promotion:
             can_complete: True of a trial that can be trained in full, or of any while none can.
             can_continue: True of a trial that can be trained up to its next rung.
             new_completes: A new trial can be trained in full.
+            least: The chance of one that is not in the quota.
         """
         if phase is not Phase.SEARCHING:
-            return self.likeliest_to_win(can_complete)
+            return self.likeliest_to_win(can_complete, least)
         found = self.in_quota(can_complete)
         if found is not None or new_completes:
             return found
-        return self.likeliest_to_win(can_complete) or self.likeliest_to_win(can_continue)
+        likeliest = self.likeliest_to_win(can_complete, least)
+        return likeliest or self.likeliest_to_win(can_continue, least)
 
     # ------------------------------------------------------------------------------------ the quota
 
@@ -159,7 +167,9 @@ class Promotion:
 
     # ----------------------------------------------------------------------------------- the chance
 
-    def likeliest_to_win(self, may_go_on: Test = _always) -> Promoted | None:
+    def likeliest_to_win(
+        self, may_go_on: Test = _always, least: float = MAY_WIN
+    ) -> Promoted | None:
         """The likeliest winner of the paused trials that may go on, if it is likely enough."""
         trials = self._history.trials
         waiting = [trials[number] for number in self.rungs.waiting()]
@@ -170,7 +180,7 @@ class Promotion:
         if not chances:
             return self._ahead(able)
         number = max(chances, key=lambda n: chances[n])
-        if chances[number] < MAY_WIN:
+        if chances[number] < least:
             return None
         why = f"could still become the best: probability {chances[number]:.2f}"
         return trials[number], Judgement(Verdict.CONTINUE, why)

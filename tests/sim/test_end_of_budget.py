@@ -8,7 +8,7 @@ from hpsearch.brain.reopening import reopen
 from hpsearch.domain.history import History
 from hpsearch.domain.lifecycle import State
 from hpsearch.domain.records import StudyState, Trial
-from hpsearch.search import promotion
+from hpsearch.search.promotion import IDLE
 from hpsearch.search.searcher import Searcher
 from support.studies.small import Bowl, Simulation, search_by, spec_with
 
@@ -63,7 +63,6 @@ def test_no_trial_starts_that_cannot_get_to_the_highest_rung_before_the_wall_clo
 
 @pytest.mark.thorough
 def test_what_can_still_win_goes_on_before_a_new_trial_that_cannot(monkeypatch):
-    monkeypatch.setattr(promotion, "MAY_WIN", 0.05)
     spec = spec_with(budget={"wall_clock": "15m", **EPOCHS})
     simulation = Simulation(spec, workers=8, curves=Bowl())
     searcher: Searcher = simulation.study._context.searcher
@@ -77,7 +76,7 @@ def test_what_can_still_win_goes_on_before_a_new_trial_that_cannot(monkeypatch):
 
         if left < 80:  # a new one takes 90 s
             assert searcher.promotion is not None
-            assert searcher.promotion.likeliest_to_win(can_go_on) is None
+            assert searcher.promotion.likeliest_to_win(can_go_on, IDLE) is None
         propose(trial, given)
 
     monkeypatch.setattr(searcher.proposals, "propose", proposes)
@@ -96,6 +95,16 @@ def test_a_budget_in_which_no_trial_ends_is_used_to_get_as_far_as_it_lasts():
     best = min(trials, key=lambda trial: trial.value if trial.value is not None else 9.0)
     assert best.resource > 3, "the most promising one has gone past the highest rung"
     assert seconds(done.history) > 0.9 * 4 * 60, "no slot has waited"
+
+
+def test_where_only_time_is_limited_a_slot_takes_what_it_would_idle_for_otherwise():
+    used = []
+    for others in ({}, {"trials": 1000}):
+        spec = spec_with(budget={"wall_clock": "4m", **others, **EPOCHS})
+        used.append(seconds(Simulation(spec, workers=16, curves=Bowl()).run().history))
+    alone, with_others = used
+    assert alone > with_others
+    assert alone > 0.9 * 16 * 240
 
 
 def test_at_the_end_the_best_paused_trials_are_trained_in_full():
