@@ -1,7 +1,7 @@
 """What a large study costs its driver: an event with the tick after it, a resume, and memory.
 
     python benchmarks/deciding.py [--trials 1000,100000] [--samplers random,tpe,curve_gp]
-                                  [--events 200] [--quick] [--json FILE]
+                                  [--workers 4,256] [--events 200] [--quick] [--json FILE]
 
 The studies are made, not run: a tenth of the trials were trained in full, every fiftieth failed,
 the latest ones wait at a rung, and the others were pruned at their first. Their ends follow from
@@ -20,6 +20,7 @@ import os
 
 os.environ["OMP_NUM_THREADS"] = "1"  # before numpy is imported: decisions are timed on one core
 
+import itertools
 import math
 import statistics
 import time
@@ -55,7 +56,6 @@ WAITING = 400
 """The latest trials, of which those that are not complete wait at a rung."""
 FULL, FAILED = 10, 50
 """One trial in so many was trained in full, and one in so many failed."""
-WORKERS = 4
 
 STUDY: dict[str, Any] = {
     "study": "deciding",
@@ -71,7 +71,6 @@ STUDY: dict[str, Any] = {
     },
     "objective": {"metric": "accuracy", "direction": "maximize"},
     "budget": {"trials": 1_000_000, "gpu_hours": 1e6, "per_trial": {"epochs": EPOCHS}},
-    "resources": {"workers": WORKERS},
 }
 
 
@@ -88,11 +87,12 @@ class Curves:
         return resource
 
 
-def spec_of(sampler: str) -> StudySpec:
-    """The study with a sampler."""
+def spec_of(sampler: str, workers: int) -> StudySpec:
+    """The study with a sampler, on so many workers."""
     pruner = {"kind": "promotion", "first_rung": 1}
     search = {"sampler": sampler, "pruner": pruner, "confirm": {"top": 3, "seeds": 3}}
-    return parse(yaml.safe_dump({**STUDY, "search": search}), base=Path())
+    given = {**STUDY, "search": search, "resources": {"workers": workers}}
+    return parse(yaml.safe_dump(given), base=Path())
 
 
 def made(spec: StudySpec, trials: int) -> History:
@@ -156,9 +156,9 @@ class Timed(Stopwatch):
         return commands
 
 
-def row_of(sampler: str, trials: int, events: int) -> dict[str, Any]:
+def row_of(sampler: str, trials: int, workers: int, events: int) -> dict[str, Any]:
     """A row of the table."""
-    spec = spec_of(sampler)
+    spec = spec_of(sampler, workers)
     history = made(spec, trials)
     with TemporaryDirectory() as folder, closing(Store.open(f"sqlite:///{folder}/a.db")) as store:
         store.create_study(history.study, history.drain())
@@ -169,7 +169,7 @@ def row_of(sampler: str, trials: int, events: int) -> dict[str, Any]:
         began = time.process_time()
         study = Timed(build_study(loaded, spec), events)
         build_s = time.process_time() - began
-        executor = Straight(Curves(), trial_budget(spec), WORKERS)
+        executor = Straight(Curves(), trial_budget(spec), workers)
         lease = store.acquire(loaded.study.id, "deciding", 1e9)
         brain = cast(Study, study)
         driver = study.driver = Driver(
@@ -184,6 +184,7 @@ def row_of(sampler: str, trials: int, events: int) -> dict[str, Any]:
     return {
         "sampler": sampler,
         "trials": trials,
+        "workers": workers,
         "mean_ms": statistics.fmean(study.times_ms),
         "median_ms": statistics.median(study.times_ms),
         "p99_ms": statistics.quantiles(study.times_ms, n=100)[-1],
@@ -197,13 +198,14 @@ def main() -> None:
     """Measure studies of several sizes."""
     given = arguments(
         __doc__,
-        {"trials": [1_000], "events": 60},
+        {"trials": [1_000], "workers": [4], "events": 60},
         trials=[1_000, 100_000],
         samplers=["random", "tpe", "curve_gp"],
+        workers=[4, 256],
         events=200,
     )
-    sizes = [(sampler, trials) for trials in given.trials for sampler in given.samplers]
-    rows = [row_of(sampler, trials, given.events) for sampler, trials in sizes]
+    sizes = itertools.product(given.trials, given.workers, given.samplers)
+    rows = [row_of(sampler, trials, some, given.events) for trials, some, sampler in sizes]
     show("An event with the tick after it, and a resume, on one core", rows, given.json)
 
 

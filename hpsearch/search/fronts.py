@@ -34,6 +34,7 @@ class FrontRung(Rung):
         """Enter a trial's point, in place of an earlier one; None for one without finite values."""
         known = dict(self._points)
         self._ranks = {}
+        self.changes += 1
         if number in known:  # an attempt redoes a lost one
             self.scores = dict.fromkeys(self.scores, math.inf)
             self._points, self._fronts = {}, []

@@ -173,17 +173,17 @@ class Promotion:
         """The likeliest winner of the paused trials that may go on, if it is likely enough."""
         trials = self._history.trials
         waiting = [trials[number] for number in self.rungs.waiting()]
-        able = [trial for trial in waiting if may_go_on(trial)]
-        if not able:
-            return None
-        chances = self.chances(able)
+        chances = self.chances(waiting)
         if not chances:
-            return self._ahead(able)
-        number = max(chances, key=lambda n: chances[n])
-        if chances[number] < least:
-            return None
-        why = f"could still become the best: probability {chances[number]:.2f}"
-        return trials[number], Judgement(Verdict.CONTINUE, why)
+            able = [trial for trial in waiting if may_go_on(trial)]
+            return self._ahead(able) if able else None
+        for number in sorted(chances, key=lambda n: -chances[n]):
+            if chances[number] < least:
+                return None
+            if may_go_on(trials[number]):
+                why = f"could still become the best: probability {chances[number]:.2f}"
+                return trials[number], Judgement(Verdict.CONTINUE, why)
+        return None
 
     def chances(self, waiting: Sequence[Trial]) -> dict[int, float]:
         """By number, the probability that a trial which waits at a rung turns out the best. Of the

@@ -73,6 +73,10 @@ Order = Callable[[Sequence[int]], list[int] | None]
 """Puts trials in order, given by number: the most promising one first. None if it cannot tell."""
 
 
+def _always(number: int) -> bool:
+    return True
+
+
 def prior_correlation(share: float, earlier: Sequence[EarlierStudy]) -> float:
     """The rank correlation that is assumed of a rung at this share of the full budget, by how well
     the rungs near it predicted the end in earlier studies."""
@@ -233,6 +237,8 @@ class Rungs:
         self._assumed = [prior_correlation(rung.level / total, earlier) for rung in self.rungs]
         self._measured: dict[tuple[int, int], float] = {}
         """By rung and trial, the resource of the report that counts there."""
+        self._found: dict[int, tuple[tuple[int, int], float]] = {}
+        """By rung, its correlation, and how often the scores there and at the next had changed."""
 
     # ------------------------------------------------------------------------------------ arriving
 
@@ -265,7 +271,7 @@ class Rungs:
         waiting.add(number)
         if not math.isfinite(rung.scores[number]):
             return Judgement(Verdict.PAUSE, f"no finite value at {rung.level:g}")
-        chosen = self._chosen(index, None)
+        chosen = self._chosen(index, _always)
         if chosen is not None and chosen[0] == number:
             waiting.remove(number)
             return chosen[1]
@@ -274,7 +280,7 @@ class Rungs:
         return Judgement(Verdict.PAUSE, why, others[:NEAREST])
 
     def promotion(
-        self, can_finish: Callable[[int], bool] = lambda number: True
+        self, can_finish: Callable[[int], bool] = _always
     ) -> tuple[int, Judgement] | None:
         """The trial to continue, of the highest rung at which fewer have gone on than may and of
         those that can still be trained in full."""
@@ -352,27 +358,38 @@ class Rungs:
         rung = self.rungs[index]
         above = self.rungs[index + 1 :]
         following = above[0] if above else self.ended
+        changes = rung.changes, following.changes
+        if self._found.get(index, (None,))[0] == changes:
+            return self._found[index][1]
         numbers = following.latest(COMPARED, rung.scores)
         count = max(0, len(numbers) - 2)
         found = _correlation_between(rung, following, numbers) if count else 0.0
         assumed = WEIGHT * self._assumed[index]
-        return (count * found + assumed) / (count + WEIGHT)
+        correlation = (count * found + assumed) / (count + WEIGHT)
+        self._found[index] = changes, correlation
+        return correlation
 
     def _chosen(
-        self, index: int, can_finish: Callable[[int], bool] | None
+        self, index: int, can_finish: Callable[[int], bool]
     ) -> tuple[int, Judgement] | None:
         rung = self.rungs[index]
         if rung.gone_on >= self._quota(index):
             return None
-        numbers = rung.able
-        if can_finish is not None:
-            numbers = [number for number in numbers if can_finish(number)]
-        if not numbers:
+        able = rung.able
+        ordered = self._ordered(rung, able)
+        first = next(filter(can_finish, ordered), None)
+        if first is None and len(ordered) < len(able):  # the order was of the first few alone
+            ordered = self._ordered(rung, list(filter(can_finish, able)))
+            first = next(iter(ordered), None)
+        if first is None:
             return None
-        ordered = self._order(numbers) if self._order is not None else None
-        first, *others = ordered or sorted(numbers, key=rung.rank)
+        others = ordered[ordered.index(first) + 1 :]
         why = f"{rung.why_first(first)}; {self._summary(index)}"
         return first, Judgement(Verdict.CONTINUE, why, others[:NEAREST])
+
+    def _ordered(self, rung: Rung, numbers: list[int]) -> list[int]:
+        ordered = self._order(numbers) if numbers and self._order is not None else None
+        return ordered or sorted(numbers, key=rung.rank)
 
     def _quota(self, index: int) -> int:
         return math.floor(self.rungs[index].judged * self.fraction(index) + 1e-9)

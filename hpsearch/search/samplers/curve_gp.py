@@ -248,11 +248,17 @@ class CurveGPSampler(BaseSampler):
         return SurvivalModel(*features, share, self._encoding.parameters)
 
     def _features_of(self, some: InOrder) -> Floats:
-        encoding = self._encoding
-        trials = [self._history.trials[number] for number in some.last(MOST // 2)]
-        if not trials:
+        encoding, known = self._encoding, self._forecast.reader.known
+        numbers = some.last(MOST // 2)
+        if not numbers:
             return np.zeros((0, encoding.dimensions))
-        return encoding.features(np.array([encoding.point(trial.params) for trial in trials]))
+        points = [
+            known[number].point
+            if number in known
+            else encoding.point(self._history.trials[number].params)
+            for number in numbers
+        ]
+        return encoding.features(np.array(points))
 
 
 def _is_outside(trial: Trial) -> bool:
