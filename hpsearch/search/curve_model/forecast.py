@@ -30,7 +30,7 @@ from hpsearch.search.curve_model.earlier import EarlierStudies, faded
 from hpsearch.search.curve_model.encoding import Floats, SpaceEncoding
 from hpsearch.search.curve_model.model import CurveModel, Evidence, Points, Posterior
 from hpsearch.search.ranking.metric_bounds import bounds_of
-from hpsearch.search.ranking.selection import REACH
+from hpsearch.search.ranking.repeats import REACH
 
 LEAST = 4  # the fewest trials with a value for which there is a forecast
 FIT_FROM = 8

@@ -6,7 +6,8 @@ seeds make about `SHARE` of the spread among the best third of a study's trials,
 `FREEDOM` degrees of freedom; and repeats, those of earlier studies in shares of the spread there.
 Both together give a Student-t interval (Gelman et al., *Bayesian Data Analysis*, 3rd ed., sections
 2.6 and 3.2). Until the study has repeats of its own, the interval of a trial is the narrower the
-more surely the forecast, which knows its neighbours and its curve, expects the end that it had.
+more surely the forecast, which knows its neighbours and its curve, expects the end that it had, but
+not narrower than the validation samples make it (`evaluation`).
 
 A trial that was repeated counts by the mean of its repeats. One that was trained once and is ahead
 of the best third falls back towards their mean by the share of their variance that seeds explain
@@ -18,7 +19,8 @@ import statistics
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from hpsearch.search.ranking.repeats import BEHIND, Repeats, t_quantile
+from hpsearch.search.ranking.evaluation import Evaluation
+from hpsearch.search.ranking.repeats import BEHIND, REACH, Repeats, t_quantile
 
 SHARE = 0.65  # the share of the spread among the best third of trials that seeds make
 FREEDOM = 3  # the degrees of freedom that this share counts for
@@ -111,12 +113,18 @@ class Seeds:
         repeats: The study's own.
         spread: Of the best third of its trials; None if nothing is known of it.
         earlier: The repeats of earlier studies.
+        evaluation: The samples behind its values; None if they are not known.
     """
 
     def __init__(
-        self, repeats: Repeats, spread: Spread | None, earlier: EarlierRepeats = NONE_EARLIER
+        self,
+        repeats: Repeats,
+        spread: Spread | None,
+        earlier: EarlierRepeats = NONE_EARLIER,
+        evaluation: Evaluation | None = None,
     ) -> None:
         self._spread = spread
+        self._evaluation = evaluation
         self.worst = () if spread is None else (spread.worst,)
         """The worst score of the study's trials, if that is known."""
         squares, freedom = repeats.squares, repeats.freedom
@@ -131,11 +139,17 @@ class Seeds:
     @property
     def known(self) -> bool:
         """True if anything tells how far trainings vary."""
-        return self._variance > 0
+        return self._variance > 0 or self._evaluation is not None
 
     def reach(self, variance: float) -> float:
         """How far a 90% interval reaches to either side, where a training has variance 1."""
         return self._reach * math.sqrt(self._variance * variance)
+
+    def least_reach(self, score: float, variance: float) -> float:
+        """The same as the samples alone make it, at a score; 0 where repeats measure it."""
+        if self._evaluation is None or self._are_measured:
+            return 0.0
+        return REACH * self._evaluation.deviation(score) * math.sqrt(variance)
 
     def sharpness(self, deviation: float | None) -> float:
         """The factor of the reach of a complete trial without repeats, by the deviation that the
@@ -148,11 +162,12 @@ class Seeds:
 
     def without_luck(self, score: float) -> float:
         """The mean score of a configuration that was trained once, by the score of that."""
-        spread = self._spread
+        spread, evaluation = self._spread, self._evaluation
+        likely = score if evaluation is None else score + evaluation.luck
         if spread is None or score >= spread.mean:
-            return score
+            return likely
         luck = min(1.0, self._variance / spread.deviation**2)
-        return score + luck * (spread.mean - score)
+        return max(likely, score + luck * (spread.mean - score))
 
 
 def earlier_repeats(

@@ -11,6 +11,7 @@ import sys
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
+from statistics import NormalDist
 from typing import Protocol
 
 from hpsearch.domain.facts import Role
@@ -19,6 +20,8 @@ from hpsearch.domain.records import sign_of
 
 BEHIND = 0.05
 """A trial is clearly behind if it is better than the first one with less than this probability."""
+REACH = NormalDist().inv_cdf(1 - BEHIND)
+"""The standard deviations that a 90% interval reaches to either side."""
 
 
 class RepeatedTrial(Protocol):

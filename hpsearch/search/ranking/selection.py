@@ -15,16 +15,16 @@ only by its shown value; if only its expectation may be equal, its standing is n
 import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from statistics import NormalDist
 from typing import Generic, Protocol, TypeVar
 
 from hpsearch.domain.facts import Role
 from hpsearch.domain.lifecycle import State
 from hpsearch.domain.records import sign_of
 from hpsearch.search.ranking.again import Again, Seeds, spread_among
+from hpsearch.search.ranking.evaluation import ENDS, evaluation_of
 from hpsearch.search.ranking.metric_bounds import bounds_of
 from hpsearch.search.ranking.repeats import (
-    BEHIND,
+    REACH,
     RepeatedTrial,
     Repeats,
     expectation,
@@ -33,10 +33,6 @@ from hpsearch.search.ranking.repeats import (
 )
 
 EQUAL = 1e-12  # values closer than this count as equal
-
-REACH = NormalDist().inv_cdf(1 - BEHIND)
-"""The standard deviations that a 90% interval reaches to either side."""
-
 
 EXPECTED = ("expected", "expected_deviation", "expected_low", "expected_high")
 """The fields of a trial for its expectation."""
@@ -107,8 +103,12 @@ class Ranking:
         ranked = [trial for trial in everyone if counts(trial)]
         self.repeats = Repeats(runs_of(everyone), direction)
         if seeds is None:
-            scores = [sign * standing(trial) for trial in ranked if trial.violation == 0]
-            self._seeds = Seeds(self.repeats, spread_among(scores))
+            inside = [trial for trial in ranked if trial.violation == 0]
+            scores = [sign * standing(trial) for trial in inside]
+            ended = (trial for trial in inside if trial.state is State.COMPLETE)
+            ends = sorted(sign * standing(trial) for trial in ended)[:ENDS]
+            spread, evaluation = spread_among(scores), evaluation_of(ends)
+            self._seeds = Seeds(self.repeats, spread, evaluation=evaluation)
         else:
             self._seeds = seeds(self.repeats)
         self._metric = metric
@@ -149,6 +149,7 @@ class Ranking:
         is_complete = trial.state is State.COMPLETE
         if is_complete and not runs:
             by_seeds *= self._seeds.sharpness(trial.expected_deviation)
+            by_seeds = max(by_seeds, self._seeds.least_reach(standing(trial), variance))
         if runs or (is_complete and is_sure):
             return by_seeds, by_seeds
         middle = standing(trial)

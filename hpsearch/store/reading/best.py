@@ -19,6 +19,7 @@ from hpsearch.search.ranking.again import (
     earlier_repeats,
     spread_of,
 )
+from hpsearch.search.ranking.evaluation import ENDS, evaluation_of
 from hpsearch.search.ranking.pareto import pareto_front
 from hpsearch.search.ranking.repeats import Repeats, runs_of
 from hpsearch.search.ranking.selection import Ranked, Ranking, counts, expectation_of, rank
@@ -130,7 +131,8 @@ def write_again(row: TrialRow, again: Again | None) -> None:
 
 def _ranking(connection: sa.Connection, study: StudyHead, rows: Sequence[TrialRow]) -> Ranking:
     spread, earlier = _spread(connection, study), _earlier_repeats(connection, study)
-    seeds = partial(Seeds, spread=spread, earlier=earlier)
+    evaluation = evaluation_of(_ends(connection, study))
+    seeds = partial(Seeds, spread=spread, earlier=earlier, evaluation=evaluation)
     return Ranking(rows, study.direction, study.metric, seeds)
 
 
@@ -150,6 +152,16 @@ def _spread(connection: sa.Connection, study: StudyHead) -> Spread | None:
         return [sign * each for each in first]
 
     return spread_of(count, best, sign * (last or 0.0))
+
+
+def _ends(connection: sa.Connection, study: StudyHead) -> list[float]:
+    """The scores that the best complete trials of a study ended with, the best first."""
+    sign, standing = sign_of(study.direction), TRIAL.standing
+    best_first = standing.desc() if study.direction == "maximize" else standing.asc()
+    is_complete = TRIAL.state == State.COMPLETE.value
+    keeps_limits = sa.and_(TRIAL.study_id == study.id, RANKED, TRIAL.violation == 0)
+    chosen = sa.select(standing).where(keeps_limits, is_complete)
+    return [sign * each for each in connection.scalars(chosen.order_by(best_first).limit(ENDS))]
 
 
 def _earlier_repeats(connection: sa.Connection, study: StudyHead) -> EarlierRepeats:
