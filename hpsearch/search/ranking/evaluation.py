@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from statistics import NormalDist
 
-ANSWERED_ANEW = 0.5
+ANSWERED_ANEW = 0.6
 FEWEST_SHARES = 3  # the fewest different shares that tell the number of samples
 FEWEST, MOST = 30, 5_000
 """Samples: fewer say little of their own number, and those of more do not matter."""
