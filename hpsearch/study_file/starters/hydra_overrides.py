@@ -6,7 +6,7 @@ The functions of https://hydra.cc/docs/advanced/override_grammar/extended.
 import math
 import re
 from collections.abc import Mapping, Sequence
-from decimal import Decimal, InvalidOperation
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -59,7 +59,7 @@ def sweep_of(value: str) -> Sweep | None:
         return None
     try:
         return _called(call[1], _parts(call[2]))
-    except (InvalidOperation, IndexError, KeyError, ValueError):
+    except (ArithmeticError, KeyError, ValueError):
         what = f"{value!r} is not a sweep that can be read"
         raise UserError(what, "write it as hydra.cc says, or the study file by hand") from None
 
@@ -73,7 +73,7 @@ def _called(function: str, arguments: Sequence[str]) -> Sweep | None:
         raise UserError("glob(...) names no values", "name them, as in optimizer=adam,sgd")
     if function in _ARGUMENTS:
         given = dict(zip(_ARGUMENTS[function], plain, strict=False)) | named
-        if given.keys() == {"start"}:
+        if function == "range" and given.keys() == {"start"}:
             given = {"start": "0", "stop": given["start"]}
         return _between({name: Decimal(text) for name, text in given.items()})
     if function not in ("tag", "sort", "shuffle", *_CASTS):
