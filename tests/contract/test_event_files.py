@@ -90,7 +90,7 @@ def test_what_there_is_in_place_of_a_report_is_told(tmp_path):
     assert "there is no event file in {folder}/runs/*" in reader.seen()
     write(tmp_path / "runs" / "a", (1, {"val/acc": 1, "loss": 1}))
     assert list(reader.reports(at_rest=True)) == []
-    assert reader.seen() == "no event has the tag acc; the tags are loss, val/acc"
+    assert reader.seen() == "no event has acc with step; the tags are loss, val/acc"
 
 
 PROGRAM = """

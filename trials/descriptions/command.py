@@ -16,6 +16,7 @@ GRACE_S = 20.0
 minute is replaced."""
 
 _NAMED = {"minLength": 1}
+_A_TEXT = {"type": "string", "minLength": 1}
 _FIELDS = (
     Field(
         "run",
@@ -33,10 +34,9 @@ _FIELDS = (
         limits={
             "minLength": 1,
             "minItems": 1,
-            "items": {"type": "string", "minLength": 1},
-            "minProperties": 1,
+            "items": _A_TEXT,
             "maxProperties": 1,
-            "additionalProperties": {"type": "string", "minLength": 1},
+            "additionalProperties": _A_TEXT,
         },
     ),
     Field(

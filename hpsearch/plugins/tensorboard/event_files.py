@@ -143,11 +143,5 @@ class EventReader:
         if not self._loaders:
             where = f"{{folder}}/{self._folders}"
             return f"there is no event file in {where}; let the command write its logs there"
-        missing = [name for name in self._metrics if name not in self._places]
-        if not missing and self._resource not in (STEP, *self._places):
-            missing = [self._resource]
-        if missing:
-            what = f"no event has the tag {missing[0]}"
-        else:
-            what = f"no step has all of {some([self._resource, *self._metrics])}"
-        return f"{what}; the tags are {some(sorted(self._places)) or 'not written'}"
+        wanted = " with ".join([*self._metrics, self._resource])
+        return f"no event has {wanted}; the tags are {some(sorted(self._places)) or 'not written'}"

@@ -4,8 +4,8 @@ import re
 import shutil
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from hpsearch.running.rehearsal.proposed_pattern import ProposedPattern, likeliest, proposals
 from hpsearch.study_file.starters.draft import flow
@@ -26,8 +26,7 @@ _SEED = re.compile(r"(?<![\w-])--(?:random[-_]?|rng[-_]|manual[-_])?(?:seed|stat
 _SHELLS = ("sh", "bash", "zsh", "docker", "ssh", "srun")
 
 
-@dataclass(frozen=True)
-class ProposedFiles:
+class ProposedFiles(NamedTuple):
     """Files of a library's format that reports can be read from, as a `ProposedPattern`."""
 
     metric: str
@@ -73,10 +72,8 @@ def _files_in(folder: Path, metric: str, unit: Unit) -> list[ProposedFiles]:
         folders, rows = found
         names = {each for row in rows for each in row}
         counter = "epoch" if unit is Unit.EPOCHS and "epoch" in names else files.resource
-        counts = [row[counter] for row in rows if counter in row]
-        is_from_0 = bool(counts) and min(counts) == 0
-        resource = f"\n  resource: {counter}{FROM_0 if is_from_0 else ''}"
-        key = f"report: {flow({name: folders})}{resource}"
+        begin = FROM_0 if 0 in {row.get(counter) for row in rows} else ""
+        key = f"report: {flow({name: folders})}\n  resource: {counter}{begin}"
         best = likeliest(names, metric) or metric
         return [ProposedFiles(best, key, f"files of {name}; they have {some(sorted(names))}")]
     return []

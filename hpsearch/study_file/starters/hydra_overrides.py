@@ -78,21 +78,17 @@ def _called(function: str, arguments: Sequence[str]) -> Sweep | None:
         return _between({name: Decimal(text) for name, text in given.items()})
     if function not in ("tag", "sort", "shuffle", *_CASTS):
         return None
-    tags = plain[:-1] if function == "tag" and "sweep" not in named else plain
     inner = plain[-1:] if function == "tag" else plain
     swept = sweep_of(named.get("sweep") or ",".join(inner))
-    if swept is None:
-        return None
-    if function in _CASTS:
+    if swept is not None and function in _CASTS:
         return _cast(swept, _CASTS[function])
-    return {**swept, "log": True} if "log" in tags and "low" in swept else swept
+    return {**swept, "log": True} if swept and "log" in plain and "low" in swept else swept
 
 
 def _between(given: Mapping[str, Decimal]) -> Sweep:
-    start, end = given["start"], given.get("end")
-    if end is not None:
-        return _limits(start, end)
-    step = given.get("step", Decimal(1))
+    start, step = given["start"], given.get("step", Decimal(1))
+    if "end" in given:
+        return _limits(start, given["end"])
     last = start + step * (math.ceil((given["stop"] - start) / step) - 1)
     found = _limits(min(start, last), max(start, last))
     return found if abs(step) == 1 else {**found, "step": value_of(str(abs(step)))}
