@@ -121,7 +121,8 @@ def write_from_command(
     refuse_taken(path, force=wanted.force)
     grid = shell_loops.ShellGrid
     sweep = command if isinstance(command, grid) else shell_loops.sweep_in(command) or grid(command)
-    found, folder = command_lines.found_in(sweep.line, sweep.grids), path.resolve().parent
+    folder = path.resolve().parent
+    found = command_lines.found_in(sweep.line, sweep.grids, folder)
     note(f"trying the command for at most {first_look.LIMIT_S:g} s, to see what it prints ...")
     flag = None if "{seed}" in found.run else first_look.seed_flag(found.words, folder)
     if flag is not None:
@@ -132,7 +133,7 @@ def write_from_command(
     names = found.as_names()
     if reports:
         best = reports[0]
-        names["report"] = f"\n  {best.key}"
+        names["report"] += f"\n  {best.key}"
         if wanted.metric not in (None, best.metric):
             note(f"{metric} is not printed; the objective is {best.metric}, change it if need be")
         metric = best.metric

@@ -137,6 +137,30 @@ def in_wandb(folder: Path, history: History) -> dict[int, Found]:
     return found
 
 
+def in_trackio(folder: Path, history: History) -> dict[int, Found]:
+    from trackio.sqlite_storage import SQLiteStorage
+
+    found = {}
+    for run in SQLiteStorage.get_run_records("hpsearch"):
+        key = run["name"].split()[-1]
+        config = SQLiteStorage.get_run_config("hpsearch", run["name"]) or {}
+        if key == "study":
+            assert config["hpsearch/state"] == "finished"
+            continue
+        assert int(key) not in found, "a trial has one run"
+        rows = SQLiteStorage.get_logs("hpsearch", run["name"])
+        points = [row for row in rows if "loss" in row]
+        found[int(key)] = Found(
+            [row["step"] for row in points],
+            [row["loss"] for row in points],
+            {"x": str(config["x"])},
+            config["hpsearch/state"],
+            config.get("hpsearch/value"),
+            config.get("hpsearch/checkpoint"),
+        )
+    return found
+
+
 def read(items: Any) -> dict[str, Any]:
     """Items of wandb's, by their names."""
     return {item.key or "/".join(item.nested_key): json.loads(item.value_json) for item in items}
@@ -164,11 +188,13 @@ OPTIONS: dict[str, dict[str, str]] = {
     "mlflow": {"uri": "sqlite:///mlflow.db", "experiment": "demo"},
     "wandb": {"project": "demo", "mode": "offline"},
     "tensorboard": {},
+    "trackio": {},
 }
 READERS: dict[str, Callable[[Path, History], dict[int, Found]]] = {
     "mlflow": in_mlflow,
     "wandb": in_wandb,
     "tensorboard": in_tensorboard,
+    "trackio": in_trackio,
 }
 
 
@@ -192,6 +218,7 @@ class Sent:
 @pytest.fixture(scope="module")
 def sent(tmp_path_factory: pytest.TempPathFactory) -> Sent:
     folder = tmp_path_factory.mktemp("tracked")
+    os.environ["TRACKIO_DIR"] = str(folder / "trackio")  # which is read once, at its import
     here = [NamedTracker.model_validate({kind: OPTIONS[kind]}) for kind in TRACKERS]
     trackers = [tracker for tracker in here if tracker.kind not in missing(here)]
     url = f"sqlite:///{folder}/study.db"

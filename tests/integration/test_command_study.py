@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from contract.test_trackers import need
 from integration.test_run_and_resume import Workplace
 from support.patience import PATIENCE_S
 
@@ -169,3 +170,43 @@ def test_a_program_is_searched_where_there_is_no_torch(tmp_path: Path) -> None:
     states = {state for (state,) in workplace.rows("SELECT state FROM trials")}
     assert "complete" in states
     assert "failed" not in states
+
+
+WITH_EVENTS = """
+import sys, time
+from torch.utils.tensorboard import SummaryWriter
+x, total, folder = float(sys.argv[1]), int(sys.argv[2]), sys.argv[3]
+with SummaryWriter(folder + "/runs") as writer:
+    for epoch in range(total):
+        writer.add_scalar("train/loss", 1.0, epoch)
+        writer.add_scalar("val/loss", (x - 0.3) ** 2 + 1 / (epoch + 1), epoch)
+        writer.flush()
+        time.sleep(0.3)
+"""
+
+
+def test_a_program_that_writes_event_files_is_searched_as_it_is(
+    tmp_path: Path, shared_ray: Mapping[str, str]
+) -> None:
+    need("tensorboard")
+    workplace = Workplace(tmp_path / "work", shared_ray)
+    (workplace.folder / "train.py").write_text(WITH_EVENTS)
+    workplace.write(
+        study="events",
+        task={
+            "kind": "command",
+            "run": f"{sys.executable} train.py {{x}} {{budget}} {{folder}}",
+            "report": {"tensorboard": "runs"},
+            "resource": "step+1",
+        },
+        settings={},
+        objective={"metric": "val/loss", "direction": "minimize"},
+        budget={"trials": 6, "per_trial": {"epochs": 9}},
+    )
+    workplace.call("run", "study.yaml")
+    states = dict(workplace.rows("SELECT state, count(*) FROM trials GROUP BY state"))
+    assert sum(states.values()) == 6
+    assert set(states) <= {"complete", "pruned"}
+    (best,) = json.loads(workplace.ask("best", "events", "--format", "json"))
+    assert best["resource"] == 9
+    assert (Path(best["checkpoint"]) / "folder" / "runs").is_dir(), "its files are kept"

@@ -6,9 +6,9 @@ from typing import Any
 
 from trials.contract import Problem, TaskError
 from trials.descriptions import report_pattern
-from trials.descriptions.command_line import GIVEN, PARAMS, RESUME, CommandLine
+from trials.descriptions.command_line import FOLDER, GIVEN, PARAMS, RESUME, CommandLine
 from trials.descriptions.description import Field, TaskDescription, by_name
-from trials.descriptions.programs import programs_of
+from trials.descriptions.programs import programs_of, report_files_of
 from trials.settings import nearest
 
 GRACE_S = 20.0
@@ -16,6 +16,7 @@ GRACE_S = 20.0
 minute is replaced."""
 
 _NAMED = {"minLength": 1}
+_A_TEXT = {"type": "string", "minLength": 1}
 _FIELDS = (
     Field(
         "run",
@@ -27,10 +28,16 @@ _FIELDS = (
     Field("cwd", (str,), "the folder that it runs in; the study file's if missing", limits=_NAMED),
     Field(
         "report",
-        (str, list),
+        (str, list, dict),
         "a pattern of the lines that are reports, such as epoch {resource} .* val_acc {accuracy}, "
-        "or a list of them; lines of JSON if missing",
-        limits={"minLength": 1, "minItems": 1, "items": {"type": "string", "minLength": 1}},
+        "or a list of them; tensorboard with the folder of its files; lines of JSON if missing",
+        limits={
+            "minLength": 1,
+            "minItems": 1,
+            "items": _A_TEXT,
+            "maxProperties": 1,
+            "additionalProperties": _A_TEXT,
+        },
     ),
     Field(
         "reports",
@@ -114,15 +121,40 @@ def _problems_with_library(task: Mapping[str, Any]) -> Iterator[Problem]:
 
 
 def _report_problems(task: Mapping[str, Any]) -> Iterator[Problem]:
+    if isinstance(task.get("report"), dict):
+        yield from _problems_with_files(task)
+        return
     if "report" in task:
         yield from report_pattern.problems_with(report_pattern.texts_of(task))
     if "report" in task and "resource" in task:
         what = f"is not used beside report; write {{{report_pattern.RESOURCE}}} in that"
         yield Problem("task.resource", what)
-    reports = PurePosixPath(task.get("reports", "reports"))
-    if reports.is_absolute() or ".." in reports.parts:
-        what = f"must be a path inside the attempt's folder, not {str(reports)!r}"
-        yield Problem("task.reports", what)
+    yield from _problems_with_place("task.reports", task.get("reports", "reports"))
+
+
+def _problems_with_files(task: Mapping[str, Any]) -> Iterator[Problem]:
+    try:
+        found = report_files_of(task)
+    except TaskError as mistake:
+        yield from mistake.problems
+        return
+    assert found is not None
+    _, folders = found
+    if not isinstance(folders, str) or not folders:
+        yield Problem("task.report", f"must name folders, such as runs/*, not {folders!r}")
+        return
+    yield from _problems_with_place("task.report", folders)
+    if "reports" in task:
+        yield Problem("task.reports", "is not used beside the files of report; remove one")
+    if FOLDER not in line_of(task).names:
+        what = f"reads files of the attempt's folder, and the command does not use {{{FOLDER}}}"
+        yield Problem("task.report", f"{what}; write it where the folder of its logs goes")
+
+
+def _problems_with_place(where: str, stated: str) -> Iterator[Problem]:
+    place = PurePosixPath(stated)
+    if place.is_absolute() or ".." in place.parts:
+        yield Problem(where, f"must be a path inside the attempt's folder, not {stated!r}")
 
 
 def _unknown(line: CommandLine, known: list[str]) -> Iterator[Problem]:

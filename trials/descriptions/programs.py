@@ -1,10 +1,12 @@
-"""Programs that are written for a library: `task: {kind: command, library: NAME}`.
+"""Programs that are written for a library (`task: {kind: command, library: NAME}`), and files of a
+library's own format that reports are read from (`report: {NAME: FOLDERS}`).
 
-The library brings such a program its parameters and takes its reports. Another package says how, by
-the entry point `trials.programs`, which names an object with the methods of `Programs`.
+The library of a program brings it its parameters and takes its reports. Another package says how,
+by the entry point `trials.programs`, which names an object with the methods of `Programs`. Files
+have the entry point `trials.reports`, with those of `ReportFiles`.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from importlib.metadata import entry_points
@@ -17,6 +19,7 @@ from trials.foreign import in_words
 from trials.settings import nearest
 
 GROUP = "trials.programs"
+REPORTS = "trials.reports"
 
 
 @dataclass(frozen=True)
@@ -45,6 +48,7 @@ class Surroundings:
         words: The command.
         resource: The key of a report that says how far the trial has trained.
         reports: The file that its reports are read from; None for standard output.
+        files: The reader of its reports in files of a library; None for others.
         path: Folders that come before those of its PYTHONPATH.
         variables: Environment variables.
         summary: Called once for a program that has ended well before its budget. Returns its
@@ -55,6 +59,7 @@ class Surroundings:
     words: list[str]
     resource: str
     reports: Path | None = None
+    files: "FileReader | None" = None
     path: tuple[Path, ...] = ()
     variables: Mapping[str, str] = field(default_factory=dict)
     summary: Callable[[], tuple[dict[str, float], str]] | None = None
@@ -77,18 +82,68 @@ def programs_of(task: Mapping[str, Any]) -> Programs | None:
     """The library that the command of a `task` part is written for; None without one. Raises
     TaskError if there is no such library, or it does not work."""
     name = task.get("library")
-    return None if name is None else _loaded(name)
+    return None if name is None else _loaded(GROUP, name, "task.library")
+
+
+class FileReader(Protocol):
+    """The files of one attempt."""
+
+    def reports(self, *, at_rest: bool) -> Iterator[Mapping[str, float]]:
+        """The reports since the last call, by the names of their numbers. `at_rest`: nothing is
+        being written. Raises ProgramFailed."""
+
+    def seen(self) -> str:
+        """What the files have instead of a report, as a sentence for a person."""
+
+
+class ReportFiles(Protocol):
+    """The files of one format.
+
+    Attributes:
+        resource: The name of the number that says how far the trial has trained.
+    """
+
+    resource: str
+
+    def fault(self) -> str | None:
+        """Why they cannot be read here, with what to do; None if they can."""
+
+    def reader(
+        self, folder: Path, folders: str, resource: str, metrics: Collection[str]
+    ) -> FileReader:
+        """The reader of the files that a program will write into the folders of one that match a
+        pattern. A report has the resource and the metrics; none are named without a study."""
+
+    def found_in(self, folder: Path) -> tuple[str, list[dict[str, float]]] | None:
+        """The pattern for the files that a program has written into a folder, and their numbers,
+        report for report; None without files."""
+
+
+def report_files_of(task: Mapping[str, Any]) -> tuple[ReportFiles, str] | None:
+    """The format of the files that a `task` part names for its reports, and the pattern of their
+    folders; None if it names none. Raises TaskError if there is no such format."""
+    stated = task.get("report")
+    if not isinstance(stated, dict):
+        return None
+    if len(stated) != 1:
+        raise TaskError.at("task.report", "must name one format of files, with their folders")
+    ((name, folders),) = stated.items()
+    return _loaded(REPORTS, name, "task.report"), folders
+
+
+def report_files() -> Iterator[tuple[str, ReportFiles]]:
+    """All formats of files by their names."""
+    for entry in entry_points(group=REPORTS):
+        yield entry.name, _loaded(REPORTS, entry.name, "task.report")
 
 
 @cache
-def _loaded(name: str) -> Programs:
-    known = {each.name: each for each in entry_points(group=GROUP)}
+def _loaded(group: str, name: str, where: str) -> Any:
+    known = {each.name: each for each in entry_points(group=group)}
     if name not in known:
-        what = f"{name!r} is not a library that is known; {nearest(name, known)}"
-        raise TaskError.at("task.library", what)
+        what = f"{name!r} is not a library that is known; {nearest(str(name), known)}"
+        raise TaskError.at(where, what)
     try:
-        found: Programs = known[name].load()
+        return known[name].load()
     except Exception as error:
-        what = f"{name} does not work: {in_words(error)}"
-        raise TaskError.at("task.library", what) from error
-    return found
+        raise TaskError.at(where, f"{name} does not work: {in_words(error)}") from error

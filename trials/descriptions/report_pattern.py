@@ -155,6 +155,8 @@ def _overwritten(text: str) -> str:
 def texts_of(task: Mapping[str, Any]) -> list[Any]:
     """The patterns of a command's `task` part, which may have mistakes."""
     stated = task.get("report", [])
+    if isinstance(stated, dict):  # it names files
+        return []
     return list(stated) if isinstance(stated, list) else [stated]
 
 

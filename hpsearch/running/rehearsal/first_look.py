@@ -5,14 +5,18 @@ import shutil
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
-from hpsearch.running.rehearsal.proposed_pattern import ProposedPattern, proposals
+from hpsearch.running.rehearsal.proposed_pattern import ProposedPattern, likeliest, proposals
+from hpsearch.study_file.starters.draft import flow
 from trials.checkpoints.disk import drafts
 from trials.contract import ProgramFailed, Unit
 from trials.descriptions.command_line import FOLDER, SEED, CommandLine
+from trials.descriptions.programs import report_files
 from trials.descriptions.report_pattern import RESOURCE
+from trials.settings import some
 from trials.tasks.command.program import LineReader, Program, own_environment
-from trials.tasks.command.report_stream import JsonLines
+from trials.tasks.command.report_stream import FROM_0, JsonLines
 
 LIMIT_S = 20.0
 """Seconds that a command is run for."""
@@ -20,6 +24,14 @@ ENOUGH = 2
 """Reports after which it has shown what it prints."""
 _SEED = re.compile(r"(?<![\w-])--(?:random[-_]?|rng[-_]|manual[-_])?(?:seed|state)(?![\w-])")
 _SHELLS = ("sh", "bash", "zsh", "docker", "ssh", "srun")
+
+
+class ProposedFiles(NamedTuple):
+    """Files of a library's format that reports can be read from, as a `ProposedPattern`."""
+
+    metric: str
+    key: str
+    reading: str
 
 
 def seed_flag(words: Sequence[str], folder: Path) -> str | None:
@@ -36,8 +48,9 @@ def seed_flag(words: Sequence[str], folder: Path) -> str | None:
 
 def reports_of(
     run: str, values: Mapping[str, float], folder: Path, metric: str, unit: Unit
-) -> list[ProposedPattern]:
-    """The patterns for what a command with placeholders prints in a folder, the likeliest first."""
+) -> Sequence[ProposedPattern | ProposedFiles]:
+    """The patterns for what a command with placeholders prints in a folder, the likeliest first, or
+    else the files that it writes."""
 
     def is_enough(lines: Sequence[bytes]) -> bool:
         return any(len(each.reports) >= ENOUGH for each in proposals(lines, metric, unit))
@@ -46,8 +59,24 @@ def reports_of(
         given = {**values, FOLDER: str(own), SEED: 0}
         words = CommandLine(run).filled({**dict.fromkeys(CommandLine(run).names), **given})
         printed = _printed(words, folder, is_enough)
-    has_reports = any(True for line in printed for _ in JsonLines(RESOURCE).reports_in(line))
-    return [] if has_reports else proposals(printed, metric, unit)
+        if any(True for line in printed for _ in JsonLines(RESOURCE).reports_in(line)):
+            return []
+        return proposals(printed, metric, unit) or _files_in(own, metric, unit)
+
+
+def _files_in(folder: Path, metric: str, unit: Unit) -> list[ProposedFiles]:
+    for name, files in report_files():
+        found = files.found_in(folder)
+        if found is None:
+            continue
+        folders, rows = found
+        names = {each for row in rows for each in row}
+        counter = "epoch" if unit is Unit.EPOCHS and "epoch" in names else files.resource
+        begin = FROM_0 if 0 in {row.get(counter) for row in rows} else ""
+        key = f"report: {flow({name: folders})}\n  resource: {counter}{begin}"
+        best = likeliest(names, metric) or metric
+        return [ProposedFiles(best, key, f"files of {name}; they have {some(sorted(names))}")]
+    return []
 
 
 def _printed(

@@ -141,6 +141,15 @@ def proposals(lines: Sequence[bytes], metric: str, unit: Unit) -> list[ProposedP
     return [each for each in found.values() if 2 * len(each.reports) >= most]
 
 
+def likeliest(names: Iterable[str], metric: str) -> str | None:
+    """The name that is likeliest meant by that of a metric, or else best to compare trials by; None
+    if none is of a metric."""
+    known = [each for each in names if not (_COUNTER.search(each) or _NOT_A_METRIC.search(each))]
+    found = [PrintedMetric(each, _rank_of(each)) for each in known]
+    best = max(found, key=lambda each: _likelihood(each, metric), default=None)
+    return None if best is None else best.name
+
+
 def _likelihood(found: PrintedMetric, wanted: str) -> tuple[bool, int, int]:
     likeness, of_part = _likeness(found.name, wanted), _rank_of(wanted)
     is_part = of_part != UNNAMED and of_part == found.rank

@@ -4,12 +4,13 @@ import ast
 import math
 import re
 import shlex
-from collections.abc import Container, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from hpsearch.errors import UserError
+from hpsearch.study_file.starters import hydra_overrides
 from hpsearch.study_file.starters.draft import flow
 from hpsearch.study_file.starters.shell_loops import HINT, is_script
 from hpsearch.study_file.starters.starters import quoted
@@ -54,7 +55,7 @@ _NEAR_ONE = re.compile(
 _SEEDS = re.compile(r"(random_|rand_|global_|manual_|rng_|torch_|np_)?seed|random_state")
 _VARIABLE = re.compile(r"\$\{?(\w+)\}?")
 _FLAG = re.compile(r"--?([A-Za-z][\w.-]*)")
-_ASSIGNED = re.compile(r"((?:--?|\+)?([A-Za-z][\w.-]*)=)(.*)", re.DOTALL)
+_ASSIGNED = re.compile(r"((?:--?|\+{1,2})?([A-Za-z][\w./@:-]*)=)(.*)", re.DOTALL)
 _PROGRAM = re.compile(r".*\.py")
 _ENDING = re.compile(r"\.[A-Za-z]\w*")
 _SAFE = re.compile(r"[\w@%+=:,./{}-]+")
@@ -76,6 +77,8 @@ class SearchedCommand:
     unit: Unit = Unit.EPOCHS  # the unit of the budget
     total: str | None = None  # the budget; None if the command line has none
     fixed: list[str] = field(default_factory=list)  # the names of numbers that are left as they are
+    is_hydra: bool = False
+    """It is an application of Hydra, whose parameters are named as its keys are."""
 
     @property
     def first_values(self) -> dict[str, Any]:
@@ -90,8 +93,10 @@ class SearchedCommand:
         lines = [f"  {name}: {text}" for name, text in self.space.items()]
         values = ", ".join(f"{name}: {_number(value)}" for name, value in self.values.items())
         tried = f"enqueue: [{{{values}}}]   # what the command line had is tried first\n"
+        resumes = "\n  resumes: false   # true if it goes on from what it finds in {folder}"
         return {
             "run": quoted(self.run),
+            "report": resumes if self.is_hydra else "",
             "space": "\n".join(lines),
             "enqueue": tried if values else "",
             "counted": self.unit.value,
@@ -99,14 +104,19 @@ class SearchedCommand:
         }
 
 
-def found_in(line: str, grids: Mapping[str, Sequence[str]]) -> SearchedCommand:
-    """Read a command line whose numbers are searched; where it has variables with a grid, such as
-    `$lr`, only these are. Raises UserError if it cannot be split, or has nothing to search."""
+def found_in(
+    line: str, grids: Mapping[str, Sequence[str]], folder: Path = Path()
+) -> SearchedCommand:
+    """Read a command line that runs in a folder and whose numbers are searched; where it has
+    variables with a grid, such as `$lr`, or a multirun of Hydra, only these are. Raises UserError
+    if it cannot be split, or has nothing to search."""
     try:
         words = shlex.split(line)
     except ValueError as error:
         raise UserError(f"--command cannot be split into words: {error}") from None
-    found = SearchedCommand()
+    found = SearchedCommand(is_hydra=hydra_overrides.is_application(words, folder))
+    words = hydra_overrides.without_sweeper(words) if found.is_hydra else words
+    sweeps = _sweeps_in(words) if found.is_hydra else {}
     fractions = set().union(*map(_fractions_in, filter(_PROGRAM.fullmatch, words)))
     flag: str | None = None
     for word in words:
@@ -117,11 +127,17 @@ def found_in(line: str, grids: Mapping[str, Sequence[str]]) -> SearchedCommand:
         escaped = word.replace("{", "{{").replace("}", "}}")
         if grids:
             placeholder = _with_grids(found, flag, value, grids)
+        elif word in sweeps:
+            placeholder = _swept(found, str(flag), sweeps[word])
+        elif sweeps:
+            placeholder = None if flag is None else _given(found, flag, value)
         else:
             placeholder = None if flag is None else _placeholder(found, flag, value, fractions)
         found.words.append(escaped if placeholder is None else before + placeholder)
         named = _FLAG.fullmatch(word)
         flag = named[1] if named and placeholder is None else None
+    if found.is_hydra:
+        found.words.append(hydra_overrides.RUN_FOLDER)
     if not found.space:
         what = "--command has no number after a flag that could be searched"
         script = next((word for word in found.words if is_script(word, "")), None)
@@ -167,8 +183,25 @@ def _placeholder(
     found: SearchedCommand, flag: str, value: str, fractions: Container[str]
 ) -> str | None:
     """The placeholder in place of the value of a flag; None if the value stays."""
-    name = _plain(flag)
-    number = _read(value)
+    given, number = _given(found, flag, value), _read(value)
+    name = flag if found.is_hydra else _plain(flag)
+    if given is not None or number is None or name in found.space:
+        return given
+    last = _last(found, flag)
+    if last in fractions or _FRACTIONS.fullmatch(last):
+        number = float(number)
+    text = _range(_plain(flag), number)
+    if text is None or name in GIVEN:
+        found.fixed.append(name)
+        return None
+    found.space[name] = text
+    found.values[name] = number
+    return f"{{{name}}}"
+
+
+def _given(found: SearchedCommand, flag: str, value: str) -> str | None:
+    """The placeholder for what a study decides of every trial; None for any other value."""
+    name, number = _last(found, flag), _read(value)
     if _SEEDS.fullmatch(name) and number is not None:
         return f"{{{SEED}}}"
     if name in _RESUMES:
@@ -176,21 +209,31 @@ def _placeholder(
     if _is_written(name.lower(), value, number):
         file = Path(value)
         return f"{{{FOLDER}}}/{file.name}" if _ENDING.fullmatch(file.suffix) else f"{{{FOLDER}}}"
-    if number is None or name in found.space:
-        return None
     unit = _counted_by(name)
-    if unit is not None and found.total is None and number > 0:
+    if unit is not None and found.total is None and number is not None and number > 0:
         found.unit, found.total = unit, _number(number)
         return f"{{{BUDGET}}}"
-    if name in fractions or _FRACTIONS.fullmatch(name):
-        number = float(number)
-    text = _range(name, number)
-    if text is None or name in GIVEN:
-        found.fixed.append(name)
-        return None
-    found.space[name] = text
-    found.values[name] = number
-    return f"{{{name}}}"
+    return None
+
+
+def _last(found: SearchedCommand, flag: str) -> str:
+    """The name of a flag that says what it is: of a nested key of Hydra the last part."""
+    return _plain(flag.rpartition(".")[2] if found.is_hydra else flag)
+
+
+def _sweeps_in(words: Iterable[str]) -> dict[str, hydra_overrides.Sweep]:
+    """What a multirun sweeps, by the words."""
+    overrides = filter(None, map(_ASSIGNED.fullmatch, words))
+    swept = {each[0]: hydra_overrides.sweep_of(each[3]) for each in overrides}
+    return {word: sweep for word, sweep in swept.items() if sweep is not None}
+
+
+def _swept(found: SearchedCommand, key: str, sweep: hydra_overrides.Sweep) -> str:
+    if _SEEDS.fullmatch(_last(found, key)):
+        return f"{{{SEED}}}"
+    found.space[key] = flow(sweep)
+    found.choices[key] = sweep.get("choices") or [sweep["low"]]
+    return f"{{{key}}}"
 
 
 def _with_grids(

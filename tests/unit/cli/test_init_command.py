@@ -14,8 +14,12 @@ from hpsearch.study_file.models import StudySpec
 from hpsearch.study_file.reading import load
 from hpsearch.study_file.schema import study_file_schema
 from hpsearch.study_file.starters.starters import starter
+from support.running.command_runs import reports_of
+from trials import tasks
+from trials.contract import Budget, Setup, Unit
 from trials.descriptions import report_pattern
 from trials.descriptions.report_pattern import ReportPattern
+from trials.tasks.command.run import CommandRun
 
 
 def written(folder: Path, line: str) -> StudySpec:
@@ -296,3 +300,37 @@ def test_the_file_says_what_happens_at_rungs(tmp_path):
     assert kept in starter("command")
     assert "Others pause if they keep a checkpoint (trial.save); if not," in starter("function")
     assert "Others pause, and go on if their turn comes." in starter("tabular")
+
+
+APPLICATION = """
+import hydra
+
+@hydra.main(version_base=None, config_path=".", config_name="config")
+def main(cfg):
+    for epoch in range(cfg.trainer.max_epochs):
+        print(f"epoch {epoch} val_loss {(cfg.model.lr - 0.03) ** 2 + len(cfg.model.layers)}")
+
+main()
+"""
+
+
+def test_an_application_of_hydra_is_searched_as_it_is(tmp_path):
+    pytest.importorskip("hydra")
+    (tmp_path / "app.py").write_text(APPLICATION)
+    (tmp_path / "config.yaml").write_text(
+        "{model: {lr: 0.1, layers: [4]}, trainer: {max_epochs: 1}}"
+    )
+    sweep = "'model.lr=tag(log,interval(1e-3,1e-1))' 'model.layers=[4],[8,8]' trainer.max_epochs=3"
+    spec = written(tmp_path, f"{sys.executable} app.py --multirun {sweep}")
+    assert spec.space["model.lr"].model_dump()["log"] is True
+    params = {"model.lr": 0.03, "model.layers": "[8,8]"}
+    setup = Setup(params, 5, Budget(Unit.EPOCHS, 3.0, (3.0,)), tmp_path / "trial")
+    run = tasks.load(spec.task, tmp_path).start(setup, None)
+    assert isinstance(run, CommandRun)
+    found = [(each.resource, each.metrics["val_loss"]) for each in reports_of(run)]
+    assert found == [(1, 2), (2, 2), (3, 2)]
+    assert run.close()
+    (overrides,) = (tmp_path / "trial").rglob(".hydra/overrides.yaml")
+    assert "model.layers=[8,8]" in overrides.read_text()
+    assert not (tmp_path / "outputs").exists()
+    assert not (tmp_path / "multirun").exists()

@@ -73,7 +73,7 @@ def test_without_a_plugin_the_rest_works(name, copy, tmp_path):
     before, folder = listed.read_text(), copy / "hpsearch" / "plugins" / name
     entries = configparser.ConfigParser(delimiters="=")
     entries.read_string(before)
-    for group in (GROUP, programs.GROUP):
+    for group in (GROUP, programs.GROUP, programs.REPORTS):
         for entry, value in dict(entries[group]).items():
             if value.startswith((f"hpsearch.plugins.{name}:", f"hpsearch.plugins.{name}.")):
                 del entries[group][entry]
@@ -92,5 +92,5 @@ def test_without_a_plugin_the_rest_works(name, copy, tmp_path):
     assert done.returncode == 0, done.stderr
     assert "study.yaml: no mistakes found" in done.stderr
     assert "left out" not in done.stderr
-    trackers = {"mlflow", "tensorboard", "wandb"} - {name}
+    trackers = {"mlflow", "tensorboard", "trackio", "wandb"} - {name}
     assert f"trackers: {' '.join(sorted(trackers))}\n" in done.stdout

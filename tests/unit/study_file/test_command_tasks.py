@@ -76,6 +76,32 @@ def test_a_mistake_has_its_line(run, sections, said):
     assert said in problems_of(changed(run, **sections))
 
 
+@pytest.mark.parametrize(
+    ("keys", "said"),
+    [
+        ({"report": {"tensorboard": "runs/*"}}, None),
+        ({"report": {"tensorboard": "runs/*"}, "resource": "epoch+1"}, None),
+        ({"report": {"tensorbord": "runs"}}, "task.report: 'tensorbord' is not a library"),
+        ({"report": {"tensorboard": "../runs"}}, "task.report: must be a path inside"),
+        ({"report": {"tensorboard": 3}}, "task.report: must name folders, such as runs/*, not 3"),
+        ({"report": {}}, "task.report: must name one format"),
+        ({"report": {"tensorboard": "r"}, "reports": "r.csv"}, "task.reports: is not used beside"),
+        (
+            {"report": {"tensorboard": "r"}, "run": "t {lr} {m}"},
+            "task.report: reads files of the attempt's folder, and the command does not use",
+        ),
+    ],
+)
+def test_files_that_reports_are_read_from_are_named_by_their_format(keys, said):
+    text = changed(task={**STUDY["task"], **keys})
+    is_valid = jsonschema.Draft202012Validator(SCHEMA).is_valid(yaml.safe_load(text))
+    if said is None:
+        assert is_valid
+        assert parse(text, base=Path("/nowhere")).task["report"] == keys["report"]
+    else:
+        assert said in problems_of(text)
+
+
 def test_what_is_sometimes_left_out_has_a_word_to_itself():
     space = {
         "on": {"type": "categorical", "choices": [True, False]},

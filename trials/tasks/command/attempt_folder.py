@@ -20,6 +20,7 @@ from trials.checkpoints.disk import drafts, trees
 from trials.checkpoints.disk.whole_folders import make_folder, removed_on_error
 from trials.checkpoints.manifests import Label
 from trials.contract import Setup
+from trials.tasks.command.program import EVENTS
 from trials.tasks.function.report_history import ReportHistory
 
 FILES, PROGRESS, PARAMS = "folder", "progress.json", "params.json"
@@ -72,9 +73,12 @@ class AttemptFolder:
         return file
 
     def signature(self) -> Signature:
-        """The state of all files; another one if the program has changed something."""
+        """The state of all files but TensorBoard's; another one if the program has changed
+        something that it may continue from."""
         found = []
         for path in trees.entries(self.path):
+            if EVENTS in path.name:
+                continue
             with suppress(FileNotFoundError):  # the program may remove it meanwhile
                 facts = path.lstat()
                 found.append((str(path), facts.st_ino, facts.st_size, facts.st_mtime_ns))
@@ -91,10 +95,13 @@ class AttemptFolder:
         """The checkpoint of the best report; None if this attempt has made none."""
         return None if self.newest is None else self.checkpoints.best_until(self.newest)
 
-    def save(self, progress: Mapping[str, Any], metrics: Mapping[str, float]) -> Path | str | None:
-        """Make a checkpoint of the program's files after a report; None if there are none."""
+    def save(
+        self, progress: Mapping[str, Any], metrics: Mapping[str, float], *, is_last: bool = False
+    ) -> Path | str | None:
+        """Make a checkpoint of the program's files after a report; None if there are none, or, but
+        for the last one, only those of TensorBoard."""
         signature = self.signature()
-        if not signature:
+        if not (signature or (is_last and any(True for _ in trees.entries(self.path)))):
             return None
         began = time.monotonic()
         with self.checkpoints.drafting() as draft:

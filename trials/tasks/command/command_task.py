@@ -14,8 +14,9 @@ from trials.contract import Setting, Setup, TaskError
 from trials.descriptions import report_pattern
 from trials.descriptions.command import line_of
 from trials.descriptions.command_line import CommandLine
-from trials.descriptions.programs import Start, Surroundings, programs_of
+from trials.descriptions.programs import Start, Surroundings, programs_of, report_files_of
 from trials.tasks.command import starting
+from trials.tasks.command.report_stream import FROM_0
 from trials.tasks.command.run import Command, CommandRun
 
 
@@ -32,7 +33,10 @@ class CommandTask:
         if not folder.is_dir():
             raise TaskError.at("task.cwd", f"there is no folder {folder}")
         _demand_program(line, folder)
-        programs = programs_of(task)
+        programs, files = programs_of(task), report_files_of(task)
+        fault = None if files is None else files[0].fault()
+        if fault is not None:
+            raise TaskError.at("task.report", fault)
         self._command = Command(
             task=task,
             line=line,
@@ -57,11 +61,19 @@ class CommandTask:
 
 
 def _surround(start: Start) -> Surroundings:
-    reports = start.task.get("reports")
+    reports, files = start.task.get("reports"), report_files_of(start.task)
+    usual = report_pattern.RESOURCE if files is None else files[0].resource
+    resource, reader = start.task.get("resource", usual), None
+    if files is not None:
+        metrics = [goal.metric for goal in start.setup.objectives]
+        of_format, folders = files
+        counter = resource.removesuffix(FROM_0)
+        reader = of_format.reader(start.folder, folders, counter, metrics)
     return Surroundings(
         words=CommandLine(start.task["run"]).filled(start.values),
-        resource=start.task.get("resource", report_pattern.RESOURCE),
+        resource=resource,
         reports=None if reports is None else start.folder / reports,
+        files=reader,
     )
 
 

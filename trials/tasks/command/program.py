@@ -16,6 +16,8 @@ from trials.running import watcher
 from trials.tasks.command import starting
 
 CHUNK_BYTES = 1 << 16
+EVENTS = ".tfevents."
+"""In the names of TensorBoard's files, which are logs, though some libraries hold them open."""
 PATIENCE_S = 5.0
 """The time that the watcher may take to suspend the program's processes, or to kill them."""
 
@@ -178,12 +180,15 @@ class Program:
             os.write(self._watcher.stdin.fileno(), letter)
 
     def writes_in(self, folder: Path) -> list[Path]:
-        """The files of a folder that the suspended processes have open for writing. Files that are
-        opened to append are left out: they are logs. So are pipes and removed files."""
+        """The files of a folder that the suspended processes have open for writing. Logs are
+        left out: files that are opened to append, and TensorBoard's. So are pipes and removed
+        files."""
         found: set[Path] = set()
         for process in self._suspended or ():
             with suppress(OSError):
                 for path in open_for_writing(Path(f"/proc/{process}/fd"), appends=False):
+                    if EVENTS in path.name:
+                        continue
                     if path.is_relative_to(folder) and path.is_file():
                         found.add(path)
         return sorted(found)

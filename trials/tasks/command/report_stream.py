@@ -12,11 +12,11 @@ import io
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from trials.contract import ProgramFailed
 from trials.descriptions.cells import PrintedNumbers, number_in
+from trials.descriptions.programs import Surroundings
 from trials.descriptions.report_pattern import LIMIT_S, RESOURCE, ReportPattern, visible
 from trials.running.reported import metric_name, number_of, resource_of
 from trials.tasks.command.output import Output
@@ -35,22 +35,23 @@ FROM_0 = "+1"
 
 
 class ReportStream:
-    """The reports of one start of a program. Its other output goes to the log. `file`: the file
-    with the reports; None for standard output. `metric`: the study's objective; None for a trial
-    without a study."""
+    """The reports of one start of a program. Its other output goes to the log. `metric`: the
+    study's objective; None for a trial without a study."""
 
     def __init__(
         self,
         patterns: Sequence[ReportPattern],
-        file: Path | None,
-        resource: str,
+        around: Surroundings,
         metric: str | None,
         output: Output,
     ) -> None:
-        self._patterns, self._file, self._output = patterns, file, output
-        self._resource, self._metric = resource, metric
+        self._patterns, self._output = patterns, output
+        self._file, self._files = around.reports, around.files
+        self._resource, self._metric = around.resource, metric
+        file = self._file
         self._stamp: object = None
         """The state of the file when it was last read."""
+        self._is_printed = self._file is None and self._files is None
         self._is_table = not patterns and file is not None and file.suffix == ".csv"
         self._reader = self._new_reader()
         self._printing: dict[Source, LineReader] = {"stdout": LineReader(), "stderr": LineReader()}
@@ -62,9 +63,12 @@ class ReportStream:
             return PatternLines(self._patterns, self._output.note)
         return JsonLines(self._resource)
 
-    def reports(self, pieces: Iterable[tuple[Source, bytes]]) -> Iterator[ReportLine]:
-        """The reports that are complete with pieces of output, and those of a changed file. Raises
-        ProgramFailed if a report cannot be right, or the file cannot be read."""
+    def reports(
+        self, pieces: Iterable[tuple[Source, bytes]], *, at_rest: bool = False
+    ) -> Iterator[ReportLine]:
+        """The reports that are complete with pieces of output, and those of changed files.
+        `at_rest`: the program is suspended. Raises ProgramFailed if a report cannot be right, or a
+        file cannot be read."""
         for source, piece in pieces:
             reader = self._printing[source]
             for line in reader.lines(piece):
@@ -74,6 +78,7 @@ class ReportStream:
                 yield from self._printed(reader.rest, source)
                 reader.rest = b""
         yield from self._in_file(ended=False)
+        yield from self._in_files(at_rest=at_rest)
 
     def last_reports(self) -> Iterator[ReportLine]:
         """The reports in last lines, which have no line end."""
@@ -83,11 +88,12 @@ class ReportStream:
         if isinstance(self._reader, PatternLines):
             yield from self._reader.held()
         yield from self._in_file(ended=True)
+        yield from self._in_files(at_rest=True)
 
     def _drawn(self, rest: bytes, source: Source) -> Iterator[ReportLine]:
         """The reports in the states of a bar whose line has no end yet."""
         begin, end = self._searched[source], rest.rfind(b"\r") + 1
-        if end > begin and self._file is None and isinstance(self._reader, PatternLines):
+        if end > begin and self._is_printed and isinstance(self._reader, PatternLines):
             self._searched[source] = end
             for state in rest[begin:end].split(b"\r"):
                 yield from self._reader.reports_in(state, is_redrawn=True)
@@ -96,12 +102,17 @@ class ReportStream:
         has_patterns = bool(self._patterns)
         if has_patterns:
             self._output.write(line)  # before it is read: it may be refused
-        is_read = self._file is None and (source == "stdout" or has_patterns)
+        is_read = self._is_printed and (source == "stdout" or has_patterns)
         begin, self._searched[source] = self._searched[source], 0
         reports = list(self._reader.reports_in(line[begin:])) if is_read else []
         yield from reports
         if not (reports or has_patterns):
             self._output.write(line)
+
+    def _in_files(self, *, at_rest: bool) -> Iterator[ReportLine]:
+        for numbers in () if self._files is None else self._files.reports(at_rest=at_rest):
+            key = self._resource.removesuffix(FROM_0)
+            yield _report(numbers, self._resource, f"at {key} {numbers[key]:g}")
 
     def _in_file(self, *, ended: bool) -> Iterator[ReportLine]:
         # All reports of a changed file: the program may write the whole file again.

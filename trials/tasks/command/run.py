@@ -85,9 +85,7 @@ class CommandRun:
         start = Start(command.task, setup, values, self._folder.path, home)
         self._surroundings = around = command.surround(start)
         metric = None if setup.goal is None else setup.goal.metric
-        self._stream = ReportStream(
-            command.patterns, around.reports, around.resource, metric, self._output
-        )
+        self._stream = ReportStream(command.patterns, around, metric, self._output)
         self._program: Program | None = None
         self._is_suspended = self._is_over = False
         self._is_at_report = False
@@ -161,8 +159,8 @@ class CommandRun:
             for report in self._stream.last_reports():
                 self._take_report(report)
 
-    def _take_in(self, pieces: list[tuple[Source, bytes]]) -> None:
-        for report in self._stream.reports(pieces):
+    def _take_in(self, pieces: list[tuple[Source, bytes]], *, at_rest: bool = False) -> None:
+        for report in self._stream.reports(pieces, at_rest=at_rest):
             self._take_report(report)
 
     def _take_report(self, report: ReportLine) -> None:
@@ -224,7 +222,7 @@ class CommandRun:
             why = f"the command ended by itself at {where}"
         else:
             raise self._failure(program, code)
-        self._folder.save(self._progress(), self._metrics)
+        self._folder.save(self._progress(), self._metrics, is_last=True)
         self.finished = why
 
     def _failure(self, program: Program, code: int) -> ProgramFailed:
@@ -252,6 +250,8 @@ class CommandRun:
             return "it may end there without ends_early: false in the task"
         if self._command.patterns:
             return "no line of it matches the task's report"
+        if self._surroundings.files is not None:
+            return self._surroundings.files.seen()
         example = f'{{"{self._surroundings.resource}": 1, "accuracy": 0.8}}'
         file = self._surroundings.reports
         where = "its standard output" if file is None else file.relative_to(self._folder.path)
@@ -269,7 +269,7 @@ class CommandRun:
             self._listen(program, POLL_S)
         is_complete = True
         if not program.over:
-            self._take_in(program.suspend())
+            self._take_in(program.suspend(), at_rest=True)
             is_complete = self._is_complete(program)
             self._output.note(f"killed: it did not end within {GRACE_S:g} s")
             program.kill()
@@ -316,7 +316,7 @@ class CommandRun:
         began = time.monotonic()
         before: object = None
         while not program.over:
-            self._take_in(program.suspend())
+            self._take_in(program.suspend(), at_rest=True)
             self._is_suspended = True
             self._watch.pause()
             now = self._folder.signature(), self._printed
