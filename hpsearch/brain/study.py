@@ -189,8 +189,11 @@ class Study:
     def _launch(self, work: Work, slot: Slot, headroom: Headroom, now: float) -> None:
         trial = work.trial
         cost = headroom.cost(self._context.searcher.stretch(trial), trial)
+        why, before = work.why, trial.version
         self._context.attempts.launch(trial, slot, self._context.searcher.until(trial), cost, now)
-        self._context.log.decide(trial, work.kind, work.why, now, work.against)
+        if trial.version != before and trial.reports:
+            why += f"; its reports so far are of version {before}, those to come of {trial.version}"
+        self._context.log.decide(trial, work.kind, why, now, work.against)
         self._context.searcher.resumed(trial)
         if trial.started is None:
             trial.started = now

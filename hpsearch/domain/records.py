@@ -204,6 +204,7 @@ class Trial:
     forgiven: int = 0
     """The number of its first attempts that do not count: their node, or what was mended since, was
     the cause of how they ended."""
+    version: int = shown(1)  # of the study, that its latest attempt ran
     distributions: dict[str, BaseDistribution] = field(default_factory=dict)
     """Shared by trials that have the same, and never changed in place."""
     user_attrs: dict[str, Any] = field(default_factory=lambda: _NO_ATTRS)
@@ -326,3 +327,17 @@ class Environment:
     data_fingerprint: str | None = None
     files: dict[str, str] | None = None
     """The SHA-256 of each file of the task, by its path; None if they are not on record."""
+
+
+@dataclass(slots=True)
+class Version:
+    """A row of `versions`: a study as it was from some time on, with the code that it ran."""
+
+    number: int  # from 1, as it was begun
+    created: float
+    origin: str  # who began it, for people
+    changes: list[str]  # what is not as in the version before, in phrases
+    spec: str  # the study file
+    revision: str | None = None  # as in `Environment`
+    files: dict[str, str] = field(default_factory=dict)
+    """The SHA-256 of the files that do not change while it goes on, by their path."""

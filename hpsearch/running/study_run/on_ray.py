@@ -21,7 +21,7 @@ import logging
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from hpsearch.brain.reopening import retry, to_finish, train_in_full
@@ -31,10 +31,11 @@ from hpsearch.domain.lifecycle import State
 from hpsearch.domain.records import Environment, StudyRecord
 from hpsearch.errors import StudyHeld
 from hpsearch.running.checkpoint_folders import StudyFolder, folders_of
+from hpsearch.running.creation.seal import Seal, seal_of
 from hpsearch.running.creation.study import environment
 from hpsearch.running.driver.loop import Driver, OnTick, watched_by
 from hpsearch.running.driver.sweeping import Sweeper
-from hpsearch.running.study_run import retries
+from hpsearch.running.study_run import retries, versions
 from hpsearch.running.study_run.brain import build_study
 from hpsearch.running.study_run.ownership import owning
 from hpsearch.running.study_run.workers import worker_config
@@ -63,6 +64,7 @@ class StudyRun:
     finish: int | None = None  # a trial to train to its end
     retry: Sequence[int] = ()  # failed trials to run again
     changes: Mapping[str, str] = field(default_factory=dict)  # of its study file, by key
+    seal: Seal | None = None  # of its code and data; None to read it
 
 
 def drive(
@@ -90,7 +92,8 @@ def drive(
             device = f"{executor.gpus:g} GPU a worker" if executor.gpus else "CPU"
             # May read files for long: before the lease is taken, which nobody renews until the
             # driver runs.
-            runs_on = environment(spec, device)
+            run = replace(run, seal=run.seal or seal_of(spec))
+            runs_on = environment(spec, device, run.seal)
             _say_changes(store, history.study, runs_on)
             with owning(store, history.study, resources.lease_s) as lease:
                 prepare(store, history, run, lease, runs_on)
@@ -135,8 +138,11 @@ def prepare(
         before = record.system_attrs.get(FILE_CHANGES, [])
         record.system_attrs = {**record.system_attrs, FILE_CHANGES: [*before, made]}
         history.touch_study()
+    sessions = _sessions(store, history.study)
+    for text in versions.begin_due(history, sessions, run.seal, now):
+        log.warning("version %d of %s begins: %s", history.version, run.spec.study, text)
     failed = [history.trials[number] for number in run.retry]
-    since = retries.since_failure(_sessions(store, history.study), failed, runs_on)
+    since = retries.since_failure(sessions, failed, runs_on)
     for line in retries.in_words(since):
         log.warning("%s", line)
     retry(history, since, now)
