@@ -231,7 +231,8 @@ class Study:
         self.spending.time.begin(now)
         self._queue_unfinished(last_seen, running)
         for trial in self.history.trials:
-            self._context.progress.end_at_target(trial)
+            if not trial.out_of_space:
+                self._context.progress.end_at_target(trial)
         for trial in self.history.trials:
             if trial.error_kind is not None and trial.forgiven < len(trial.attempts):
                 self._context.progress.failed(trial.error_kind, trial.error_text or "")
@@ -243,6 +244,10 @@ class Study:
                 self._context.attempts.adopt(trial, self._context.searcher.until(trial))
             elif self._context.attempts.end_unfinished(trial, last_seen):
                 self._context.log.move(trial, State.QUEUED)
+            if trial.out_of_space and trial.state in (State.QUEUED, State.PAUSED):
+                self._context.log.move(trial, State.PRUNED, ended=last_seen)
+                why = "the study's space does not have its configuration any more"
+                self._context.log.decide(trial, DecisionKind.PRUNE, why, last_seen)
             if trial.state is State.QUEUED:
                 self._agenda.put_back(trial)
 

@@ -80,6 +80,11 @@ RETRIED = "retried"
 before that, which have left no reports."""
 
 
+OUT_OF_SPACE = "out_of_space"
+"""The system attribute of a trial whose configuration the study's space does not have any more: the
+number of the version that left it out. It stays on record, and is neither ranked nor evidence."""
+
+
 def sign_of(direction: str) -> float:
     """The factor that makes less of an objective better: -1 for ``maximize``, else 1."""
     return -1.0 if direction == "maximize" else 1.0
@@ -261,6 +266,11 @@ class Trial:
     def retried(self) -> int:
         """The number of its attempts before it began again, as it had failed; 0 if it did not."""
         return int(self.system_attrs.get(RETRIED, 0))
+
+    @property
+    def out_of_space(self) -> bool:
+        """True if the study's space does not have its configuration any more."""
+        return OUT_OF_SPACE in self.system_attrs
 
     @property
     def was_asked(self) -> bool:

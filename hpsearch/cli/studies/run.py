@@ -6,6 +6,7 @@ from contextlib import closing
 from functools import partial
 from pathlib import Path
 
+from hpsearch.brain.widening import refuse_unmeasured
 from hpsearch.cli.launchers import launched_by, queued
 from hpsearch.cli.options import BudgetLimits, RunOptions, worker_count
 from hpsearch.cli.output import command, log_as_notes, note, submitted_by
@@ -105,8 +106,9 @@ def _exists(store: Store, spec: StudySpec, file: Path) -> StudyExists:
         differs = ", ".join(changes.refused)
         hint = f"give the new study another name, as {differs} differs - or continue the old one"
         return StudyExists(what, f"{hint}: {resume}")
-    if changes.allowed:
-        what += f", with another {', '.join(changes.allowed)}"
+    others = [*changes.allowed, *changes.widened]
+    if others:
+        what += f", with another {', '.join(others)}"
         resume += f" --from {shlex.quote(str(file))}"
     return StudyExists(what, f"continue it with: {resume} - or give the new study another name")
 
@@ -143,10 +145,13 @@ def resume_study(
         submitted_by(launched_by(study.base, name, options.storage))
         _refuse_imported(study)
         changes: Mapping[str, str] = {}
+        widened: Mapping[str, str] = {}
+        former = None
         if source is not None:
-            found = changes_between(spec_of(study), load(source, inspect=loading.inspect))
+            former = spec_of(study)
+            found = changes_between(former, load(source, inspect=loading.inspect))
             found.refuse(name)
-            study.spec, changes = found.text, found.allowed
+            study.spec, changes, widened = found.text, found.allowed, found.widened
             for key, text in changes.items():
                 note(f"{key} {text}")
         study.spec = with_budget(study.spec, budget)
@@ -159,6 +164,8 @@ def resume_study(
             study.base = str(base.absolute())
         spec = spec_of(study)
         refuse_asked(spec)
+        if widened:
+            refuse_unmeasured(history, spec)
         if had:
             retries.refuse_used_up(spec, history)
         refuse_unusable(spec.search.sampler, spec.search.pruner)
@@ -167,7 +174,9 @@ def resume_study(
         home = folder_of(spec, study, options.checkpoints)
         if finish is not None:
             _note_finish(spec, history, finish)
-        elif study.state is StudyState.FINISHED and not (budget or known_good or had or changes):
+        elif study.state is StudyState.FINISHED and not (
+            budget or known_good or had or changes or widened
+        ):
             note(f"study {name} has already ended: {study.reason}")
             note(f"to continue it, raise a limit: hpsearch resume {name} --trials N")
             return
@@ -177,9 +186,19 @@ def resume_study(
                 sessions = environments_of(connection, find_study(connection, name))
             versions.refuse_changed(history, sessions, seal)
         resources, trackers = _resources(options, spec), _installed(spec)
-        address = options.address
         study_run = on_ray.StudyRun(
-            spec, home, resources, address, known_good, trackers, finish, list(had), changes, seal
+            spec,
+            home,
+            resources,
+            options.address,
+            known_good,
+            trackers,
+            finish,
+            list(had),
+            changes,
+            widened,
+            former if widened else None,
+            seal,
         )
         further = len(study.enqueued) + len(known_good)
         drawn = sum(trial.role in (Role.SEARCH, Role.PROPOSED) for trial in history.trials)

@@ -25,6 +25,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from hpsearch.brain.reopening import retry, to_finish, train_in_full
+from hpsearch.brain.widening import widen
 from hpsearch.domain.facts import FILE_CHANGES
 from hpsearch.domain.history import History
 from hpsearch.domain.lifecycle import State
@@ -64,6 +65,8 @@ class StudyRun:
     finish: int | None = None  # a trial to train to its end
     retry: Sequence[int] = ()  # failed trials to run again
     changes: Mapping[str, str] = field(default_factory=dict)  # of its study file, by key
+    widened: Mapping[str, str] = field(default_factory=dict)  # of its space and limits, by key
+    former: StudySpec | None = None  # its study file before those
     seal: Seal | None = None  # of its code and data; None to read it
 
 
@@ -139,8 +142,13 @@ def prepare(
         record.system_attrs = {**record.system_attrs, FILE_CHANGES: [*before, made]}
         history.touch_study()
     sessions = _sessions(store, history.study)
-    for text in versions.begin_due(history, sessions, run.seal, now):
+    widened = [f"{key} {text}" for key, text in run.widened.items()]
+    for text in versions.begin_due(history, sessions, run.seal, now, widened):
         log.warning("version %d of %s begins: %s", history.version, run.spec.study, text)
+    if run.former is not None:
+        outside, known = widen(history, run.former, run.spec), len(history.trials)
+        what = "lie in its space; the others stay on record, and are not compared"
+        log.warning("%d of %d trials %s", known - outside, known, what)
     failed = [history.trials[number] for number in run.retry]
     since = retries.since_failure(sessions, failed, runs_on)
     for line in retries.in_words(since):

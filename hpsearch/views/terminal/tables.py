@@ -165,6 +165,7 @@ def trials(listed: Sequence[TrialRow], metric: str, width: Width) -> Table:
         shown_state = state(row.state)
         remarks = [row.error_kind, "over limit" if row.violation > 0 else None]
         remarks.append("retried" if row.retried else None)
+        remarks.append("out of space" if row.out_of_space else None)
         for remark in remarks:
             shown_state.append(f"{separator}{remark}" if remark else "")
         cells: list[str | Text] = [str(row.number), shown_state, values(row)]

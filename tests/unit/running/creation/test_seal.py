@@ -18,7 +18,7 @@ def sealed(folder, task: str):
     text = f"""
 study: s
 task: {task}
-space: {{{name}: {{type: float, low: 0.0, high: 1.0}}}}
+space: {{{name}: {{type: float, low: 0.0, high: 0.9}}}}
 objective: {{metric: loss, direction: minimize}}
 budget: {{trials: 4, per_trial: {{epochs: 5}}}}
 """
