@@ -349,5 +349,6 @@ class Version:
     changes: list[str]  # what is not as in the version before, in phrases
     spec: str  # the study file
     revision: str | None = None  # as in `Environment`
+    new_code: bool = False  # true if values before it may not compare with its own
     files: dict[str, str] = field(default_factory=dict)
     """The SHA-256 of the files that do not change while it goes on, by their path."""

@@ -5,6 +5,7 @@ A sentence begins with a small letter and has no full stop, so that it can follo
 """
 
 import math
+from bisect import bisect
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
@@ -269,14 +270,20 @@ def code(result: StudyResult) -> str | None:
 
 
 def _of_versions(origins: Origins, best: TrialRow) -> str | None:
-    others = {number: trials for number, trials in origins.ran.items() if number != best.version}
-    if not others:
+    breaks = [each.number for each in origins.versions if each.new_code]
+    code_of_best = bisect(breaks, best.version)
+    others = {
+        number: trials
+        for number, trials in origins.ran.items()
+        if bisect(breaks, number) != code_of_best
+    }
+    if not others and bisect(breaks, origins.begun) == code_of_best:
         return None
     begun = "" if origins.begun == best.version else f", and was begun in version {origins.begun}"
     of = [f"{count(trials, 'other')} of version {number}" for number, trials in others.items()]
-    what = "versions of the study differ, so its values may not compare"
+    what = "versions of the study ran other code or data, so its values may not compare"
     which = f"trial {best.number} is of {version(origins.versions[best.version - 1])}{begun}"
-    return f"{what}: {which}; {', '.join(of)}"
+    return "; ".join([f"{what}: {which}", *of])
 
 
 def version(of: Version) -> str:

@@ -159,6 +159,7 @@ def test_changed_code_is_refused_by_name_and_begins_a_version_once_it_is_meant(d
         store.commit(history.study.id, history.drain())
         found = store.load(NAME).versions
     assert [(each.number, each.changes) for each in found] == [(1, []), (2, ["train has changed"])]
+    assert [each.new_code for each in found] == [False, True]
     assert found[1].files == {"train": "2", "other": "1"}
     assert all(each.spec == spec.text and "@" in each.origin for each in found)
 

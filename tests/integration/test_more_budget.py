@@ -136,12 +136,12 @@ def test_trials_of_changed_code_are_told_from_those_before(workplace, kind):
     said = workplace.call("resume", "toy", "--trials", "4", "--changed")
     assert "not as before: rates.py has changed" in said
     assert "version 2 of toy begins: rates.py has changed" in said
-    differ = r"versions of the study differ.*: trial \d is of version 1 \(since .*; 1 other of ver"
+    differ = r"ran other code or data.*: trial \d is of version 1 \(since .*; 1 other of ver"
     assert re.search(differ, " ".join(workplace.call("best", "toy").split()))
     assert workplace.ask("trials", "toy", "--where", "version = 2").count("complete") == 1
     assert "rates.py has changed" in workplace.ask("show", "toy", "3")
     page = workplace.folder / "page.md"
     workplace.ask("report", "toy", "-o", str(page))
-    assert "versions of the study differ" in page.read_text()
+    assert "versions of the study ran other code" in page.read_text()
     assert "began 3 times; this environment is that of the trial above" in page.read_text()
     assert "no problems found" in workplace.ask("db", "check")

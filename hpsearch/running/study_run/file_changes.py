@@ -25,7 +25,7 @@ OF_THE_SPACE = ("space", "requires", "constraints")
 OPTIONS = {
     "enqueue": "use --enqueue",
     "study": "name the study that the file belongs to",
-    "budget": "change it back, or start a new study with search: {warm_start: [NAME OF THIS ONE]}",
+    "budget": "change it back, or start a new study with search: {warm_start: [NAME]}",
 }
 IS_NEW = "is new, and nothing says what trials without it count with"
 IS_GONE = "is gone, and nothing says with which value it goes on"
@@ -54,6 +54,7 @@ class FileChanges:
         what = "; ".join(f"{each} {text}" for each, text in self.refused.items())
         usual = "change it back, or give a new study another name"
         hint = HINTS.get(self.refused[key]) or OPTIONS.get(key.partition(".")[0], usual)
+        hint = hint.replace("[NAME]", f"[{name}]")
         raise UserError(f"study {name} cannot go on with this file: {what}", hint)
 
 

@@ -18,20 +18,20 @@ from trials.settings import some
 
 
 def changed_files(
-    history: History, sessions: Sequence[Environment], seal: Seal | None
+    versions: Sequence[Version], sessions: Sequence[Environment], seal: Seal | None
 ) -> list[str]:
     """The files that are not as in the newest version of a study; one without any was begun by an
     older hpsearch, and its latest session tells."""
     if seal is None:
         return []
-    if history.versions:
-        return differing(history.versions[-1].files, seal.binding)
+    if versions:
+        return differing(versions[-1].files, seal.binding)
     return differing((sessions[-1].files if sessions else None) or {}, seal.binding)
 
 
 def refuse_changed(history: History, sessions: Sequence[Environment], seal: Seal) -> None:
     """Raise UserError if a study's code or data have changed."""
-    files = changed_files(history, sessions, seal)
+    files = changed_files(history.versions, sessions, seal)
     if files:
         name, verb = history.study.name, "differs" if len(files) == 1 else "differ"
         now = f"version {history.version} of {name}, so trials would not compare"
@@ -47,8 +47,9 @@ def begin_due(
     changes: Sequence[str] = (),
 ) -> list[str]:
     """Begin the first version of a study, or the next one where its code or data have changed, or
-    what `changes` names. Returns what is not as in the version before, in phrases."""
-    files = changed_files(history, sessions, seal)
+    what `changes` names. A study without a seal says by itself that its code has changed. Returns
+    what is not as in the version before, in phrases."""
+    files = changed_files(history.versions, sessions, seal)
     verb = "has" if len(files) == 1 else "have"
     found = [*changes, *([f"{some(files)} {verb} changed"] if files else [])]
     study, bound = history.study, {} if seal is None else dict(seal.binding)
@@ -56,9 +57,10 @@ def begin_due(
     if not history.versions:
         first = (sessions[-1].files if sessions and found else None) or bound
         was = sessions[-1].revision if sessions and found else revision
-        history.add_version(Version(1, study.created, person(), [], study.spec, was, first))
+        history.add_version(Version(1, study.created, person(), [], study.spec, was, False, first))
     if found:
         number = history.version + 1
-        new = Version(number, now, person(), found, study.spec, revision, bound)
+        is_other = bool(files) or seal is None
+        new = Version(number, now, person(), found, study.spec, revision, is_other, bound)
         history.add_version(new)
     return found

@@ -200,6 +200,7 @@ CREATE TABLE versions (
 	changes JSON NOT NULL, 
 	spec TEXT NOT NULL, 
 	revision TEXT, 
+	new_code BOOLEAN NOT NULL, 
 	files JSON NOT NULL, 
 	CONSTRAINT pk_versions PRIMARY KEY (study_id, number), 
 	CONSTRAINT fk_versions_studies FOREIGN KEY(study_id) REFERENCES studies (id) ON DELETE CASCADE
@@ -223,7 +224,7 @@ budget:
   trials: 4
   per_trial: {epochs: 1}
 resources: {workers: 1, cpu: 1, gpu: 0}
-','abc','{"train.py":"0f"}');
+','abc',0,'{"train.py":"0f"}');
 INSERT INTO "versions" VALUES(1,2,2.0,'ada@lab','["train.py has changed"]','study: flowers
 seed: 7
 task:
@@ -243,7 +244,7 @@ budget:
   trials: 4
   per_trial: {epochs: 1}
 resources: {workers: 1, cpu: 1, gpu: 0}
-','abd','{"train.py":"1f"}');
+','abd',1,'{"train.py":"1f"}');
 CREATE INDEX ix_trials_study_id_revision ON trials (study_id, revision);
 CREATE INDEX ix_trials_study_id_role ON trials (study_id, role) WHERE role != 'search';
 CREATE INDEX ix_trials_study_id_state ON trials (study_id, state);
