@@ -57,7 +57,14 @@ def create(url: str, spec: SpecSource) -> AskedStudy:
     return create_study(url, spec)
 
 
-def resume(url: str, name: str, *, retry: str | None = None, **budget: float | str) -> AskedStudy:
+def resume(
+    url: str,
+    name: str,
+    *,
+    retry: str | None = None,
+    changed: bool = False,
+    **budget: float | str,
+) -> AskedStudy:
     """Go on with a study, to ask for its trials.
 
     Args:
@@ -65,6 +72,7 @@ def resume(url: str, name: str, *, retry: str | None = None, **budget: float | s
         name: The study's name in it.
         retry: Failed trials to run again under their numbers: ``failed`` for all, such as ``3,7``,
             or a filter as of ``hpsearch trials --where``.
+        changed: True to begin a new version of the study, as this program has changed.
         budget: New limits for the study, by their keys in the study file: ``trials=40``.
 
     Raises:
@@ -76,7 +84,7 @@ def resume(url: str, name: str, *, retry: str | None = None, **budget: float | s
     """
     from hpsearch.asking.opening import resume as resume_study
 
-    return resume_study(url, name, budget, retry)
+    return resume_study(url, name, budget, retry, changed=changed)
 
 
 def open(url: str, name: str) -> StudyReader:

@@ -20,6 +20,7 @@ from hpsearch.running.creation.study import create_study, environment, spec_of
 from hpsearch.running.creation.warm_start import earlier_studies
 from hpsearch.running.study_run import retries
 from hpsearch.running.study_run.ownership import release_if_dead
+from hpsearch.running.study_run.versions import begin_due
 from hpsearch.store.connecting.hints import suggesting_for
 from hpsearch.store.connecting.url import parse_url, refuse_in_memory
 from hpsearch.store.reading.attempts import environments_of
@@ -108,7 +109,12 @@ def create(url: str, spec: SpecSource) -> AskedStudy:
 
 
 def resume(
-    url: str, name: str, budget: Mapping[str, float | str], which: str | None = None
+    url: str,
+    name: str,
+    budget: Mapping[str, float | str],
+    which: str | None = None,
+    *,
+    changed: bool = False,
 ) -> AskedStudy:
     """Resume a study of the database; see `hpsearch.resume`."""
     with _closed_if_it_fails(url, create=False) as store:
@@ -117,7 +123,7 @@ def resume(
         if budget:
             with _only_what_files_have("the budget"):
                 text = record.spec = with_budget(record.spec, plain(budget))
-        return _opened(store, record, text, which)
+        return _opened(store, record, text, which, changed=changed)
 
 
 @contextmanager
@@ -144,7 +150,12 @@ def _found_or_new(store: Store, spec: StudySpec) -> StudyRecord:
 
 
 def _opened(
-    store: Store, record: StudyRecord, text: str | None, which: str | None = None
+    store: Store,
+    record: StudyRecord,
+    text: str | None,
+    which: str | None = None,
+    *,
+    changed: bool = False,
 ) -> AskedStudy:
     session = AskingSession(store, record)
     # Asks git and the packages for their versions: before the transaction, in which others wait.
@@ -160,6 +171,9 @@ def _opened(
         trials = [transaction.history.trials[number] for number in failed]
         since = retries.since_failure(sessions, trials, runs_on) if failed else {}
         _go_on(transaction, session.spec, text, runs_on, since)
+        if changed:
+            said = ["its program has changed"]
+            begin_due(transaction.history, (), None, transaction.now, said)
 
     session.take(lambda transaction: None, opens=go_on)
     return AskedStudy(session)

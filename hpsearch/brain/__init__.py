@@ -11,4 +11,5 @@
 `requests`        requests of people while a study runs
 `retention`       the checkpoints that are kept
 `reopening`       a study that continues after its end
+`widening`        a study that goes on in another space
 """

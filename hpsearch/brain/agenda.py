@@ -351,7 +351,8 @@ class Agenda:
         return Work(trial, DecisionKind.START, f"confirms trial {number}", [number])
 
     def _add(self, now: float, role: Role) -> Trial:
-        number = len(self._context.history.trials)
+        history = self._context.history
+        number, version = len(history.trials), history.version
         seed = derived_seed(self._context.spec.seed, number, "trial")
-        trial = Trial(number, State.QUEUED, {}, seed=seed, created=now, role=role)
-        return self._context.history.add_trial(trial)
+        trial = Trial(number, State.QUEUED, {}, seed=seed, created=now, role=role, version=version)
+        return history.add_trial(trial)

@@ -280,6 +280,7 @@ class Attempts:
             device=slot.device,
             gpus=slot.gpus,
         )
+        trial.version = self._history.version
         self._history.add_attempt(attempt)
         reserved = self._spending.reserve(attempt, cost)
         assert reserved, "the agenda hands out nothing that cannot be afforded"

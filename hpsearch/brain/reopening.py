@@ -126,7 +126,7 @@ def _is_of_the_code(trial: Trial) -> bool:
 
 def _back_to(trial: Trial) -> State | None:
     """The state in which a trial waits once its study continues; None if it has had its turn."""
-    if trial.state is not State.PRUNED:
+    if trial.state is not State.PRUNED or trial.out_of_space:
         return None
     if trial.left_as is State.PAUSED and trial.checkpoint is None:
         return None

@@ -189,8 +189,11 @@ class Study:
     def _launch(self, work: Work, slot: Slot, headroom: Headroom, now: float) -> None:
         trial = work.trial
         cost = headroom.cost(self._context.searcher.stretch(trial), trial)
+        why, before = work.why, trial.version
         self._context.attempts.launch(trial, slot, self._context.searcher.until(trial), cost, now)
-        self._context.log.decide(trial, work.kind, work.why, now, work.against)
+        if trial.version != before and trial.reports:
+            why += f"; its reports so far are of version {before}, those to come of {trial.version}"
+        self._context.log.decide(trial, work.kind, why, now, work.against)
         self._context.searcher.resumed(trial)
         if trial.started is None:
             trial.started = now
@@ -228,7 +231,8 @@ class Study:
         self.spending.time.begin(now)
         self._queue_unfinished(last_seen, running)
         for trial in self.history.trials:
-            self._context.progress.end_at_target(trial)
+            if not trial.out_of_space:
+                self._context.progress.end_at_target(trial)
         for trial in self.history.trials:
             if trial.error_kind is not None and trial.forgiven < len(trial.attempts):
                 self._context.progress.failed(trial.error_kind, trial.error_text or "")
@@ -240,6 +244,10 @@ class Study:
                 self._context.attempts.adopt(trial, self._context.searcher.until(trial))
             elif self._context.attempts.end_unfinished(trial, last_seen):
                 self._context.log.move(trial, State.QUEUED)
+            if trial.out_of_space and trial.state in (State.QUEUED, State.PAUSED):
+                self._context.log.move(trial, State.PRUNED, ended=last_seen)
+                why = "the study's space does not have its configuration any more"
+                self._context.log.decide(trial, DecisionKind.PRUNE, why, last_seen)
             if trial.state is State.QUEUED:
                 self._agenda.put_back(trial)
 

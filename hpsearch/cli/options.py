@@ -61,6 +61,10 @@ Watch = Annotated[
 ]
 FormatOption = Annotated[Format, Option("--format", "-f", help="The output format.")]
 TreeFormatOption = Annotated[TreeFormat, Option("--format", "-f", help="The output format.")]
+Changed = Annotated[
+    bool,
+    Option("--changed", help="Go on with code or data that have changed, as the next version."),
+]
 Force = Annotated[bool, Option("--force", help="Replace the file if it already exists.")]
 
 

@@ -19,6 +19,7 @@ from hpsearch.domain.records import (
     Request,
     StudyRecord,
     Trial,
+    Version,
 )
 
 
@@ -32,6 +33,7 @@ class Changes:
     reports: list[ReportRecord] = field(default_factory=list)
     decisions: list[Decision] = field(default_factory=list)
     environments: list[Environment] = field(default_factory=list)
+    versions: list[Version] = field(default_factory=list)
     requests: list[Request] = field(default_factory=list)
     begun_again: list[int] = field(default_factory=list)
     """Trials whose reports on record go, before any of `reports` is written."""
@@ -51,6 +53,8 @@ class History:
     def __init__(self, study: StudyRecord, trials: list[Trial] | None = None) -> None:
         self.study = study
         self.trials: list[Trial] = trials or []
+        self.versions: list[Version] = []
+        """In order; version n is at index n - 1. Empty where none is on record."""
         self._touched_study = False
         self._touched_trials: dict[int, None] = {}
         self._touched_attempts: dict[tuple[int, int], None] = {}
@@ -123,6 +127,17 @@ class History:
 
     def add_environment(self, environment: Environment) -> None:
         self._once.environments.append(environment)
+
+    @property
+    def version(self) -> int:
+        """The number of the version that trials run now."""
+        return max(1, len(self.versions))
+
+    def add_version(self, version: Version) -> None:
+        """Begin a version; its number must be the next one, from 1."""
+        assert version.number == len(self.versions) + 1, "versions are numbered without gaps"
+        self.versions.append(version)
+        self._once.versions.append(version)
 
     def add_handled(self, request: Request) -> None:
         self._once.requests.append(request)

@@ -80,6 +80,11 @@ RETRIED = "retried"
 before that, which have left no reports."""
 
 
+OUT_OF_SPACE = "out_of_space"
+"""The system attribute of a trial whose configuration the study's space does not have any more: the
+number of the version that left it out. It stays on record, and is neither ranked nor evidence."""
+
+
 def sign_of(direction: str) -> float:
     """The factor that makes less of an objective better: -1 for ``maximize``, else 1."""
     return -1.0 if direction == "maximize" else 1.0
@@ -204,6 +209,7 @@ class Trial:
     forgiven: int = 0
     """The number of its first attempts that do not count: their node, or what was mended since, was
     the cause of how they ended."""
+    version: int = shown(1)  # of the study, that its latest attempt ran
     distributions: dict[str, BaseDistribution] = field(default_factory=dict)
     """Shared by trials that have the same, and never changed in place."""
     user_attrs: dict[str, Any] = field(default_factory=lambda: _NO_ATTRS)
@@ -260,6 +266,11 @@ class Trial:
     def retried(self) -> int:
         """The number of its attempts before it began again, as it had failed; 0 if it did not."""
         return int(self.system_attrs.get(RETRIED, 0))
+
+    @property
+    def out_of_space(self) -> bool:
+        """True if the study's space does not have its configuration any more."""
+        return OUT_OF_SPACE in self.system_attrs
 
     @property
     def was_asked(self) -> bool:
@@ -326,3 +337,18 @@ class Environment:
     data_fingerprint: str | None = None
     files: dict[str, str] | None = None
     """The SHA-256 of each file of the task, by its path; None if they are not on record."""
+
+
+@dataclass(slots=True)
+class Version:
+    """A row of `versions`: a study as it was from some time on, with the code that it ran."""
+
+    number: int  # from 1, as it was begun
+    created: float
+    origin: str  # who began it, for people
+    changes: list[str]  # what is not as in the version before, in phrases
+    spec: str  # the study file
+    revision: str | None = None  # as in `Environment`
+    new_code: bool = False  # true if values before it may not compare with its own
+    files: dict[str, str] = field(default_factory=dict)
+    """The SHA-256 of the files that do not change while it goes on, by their path."""

@@ -248,7 +248,7 @@ class Searcher:
         return len(self._history.trials) > LARGE
 
     def _recall(self, rungs: Rungs, trial: Trial) -> None:
-        if trial.role is Role.CONFIRM:
+        if trial.role is Role.CONFIRM or trial.out_of_space:
             return
         number = trial.number
         score_of = self._scoring.point if self._several else self._scoring.score

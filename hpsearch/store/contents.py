@@ -29,6 +29,7 @@ from hpsearch.domain.records import (
     Request,
     StudyRecord,
     Trial,
+    Version,
 )
 from hpsearch.errors import Damaged, StudyNotFound
 from hpsearch.search.ranking.selection import counts, standing
@@ -38,6 +39,7 @@ from hpsearch.store.schema import (
     REQUEST,
     STUDY,
     TRIAL,
+    VERSIONED,
     Condition,
     Sql,
     attempts,
@@ -47,6 +49,7 @@ from hpsearch.store.schema import (
     requests,
     studies,
     trials,
+    versions,
 )
 from trials.settings import nearest
 
@@ -64,6 +67,7 @@ TABLES: dict[Any, sa.Table] = {
     Decision: decisions,
     Environment: environments,
     Request: requests,
+    Version: versions,
 }
 """The table of each record."""
 
@@ -96,7 +100,7 @@ _FORGET_REPORTS = sa.delete(reports).where(
 )
 _ANSWER = sa.update(requests).where(REQUEST.id == sa.bindparam("of_request"))
 
-_WRITTEN = (Trial, Attempt, ReportRecord, Decision, Environment)
+_WRITTEN = (Trial, Attempt, ReportRecord, Decision, Environment, Version)
 """What a commit adds, parents before children."""
 
 
@@ -147,6 +151,7 @@ def read(connection: sa.Connection, history: History, since_revision: int) -> in
     if found is None:
         raise leases.gone(study_id)
     history.study = StudyRecord(*found[1:])
+    history.versions = records(connection, Version, VERSIONED.study_id == study_id)
     for trial in trials_since(connection, study_id, since_revision).values():
         if trial.number > len(history.trials):
             raise Damaged(f"trial {len(history.trials)} of {history.study.name} is missing")

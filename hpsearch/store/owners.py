@@ -14,6 +14,11 @@ def this_process() -> str:
     return f"{_user()}@{socket.gethostname()}:{process}#{_started(process) or ''}"
 
 
+def person() -> str:
+    """The user of this process, by name and host, for people."""
+    return f"{_user()}@{socket.gethostname()}"
+
+
 def shown(owner: str) -> str:
     """The name of an owner for people: user, host and process id."""
     found = _OWNER.fullmatch(owner)

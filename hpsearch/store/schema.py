@@ -27,13 +27,14 @@ from hpsearch.domain.records import (
     Request,
     StudyRecord,
     Trial,
+    Version,
 )
 from hpsearch.store.cells import Cell, StoredDistribution
 
 Sql: TypeAlias = sa.ColumnElement[Any]
 Condition: TypeAlias = sa.ColumnElement[bool]
 
-VERSION = 2  # the schema version that this program reads and writes
+VERSION = 3  # the schema version that this program reads and writes
 
 metadata = sa.MetaData(
     naming_convention={
@@ -225,6 +226,13 @@ environments = sa.Table(
     sa.Index(None, "study_id"),
 )
 
+versions = sa.Table(
+    "versions",
+    metadata,
+    _of_a_study("versions", is_key=True),
+    *columns_of("versions", Version, key=("number",)),
+)
+
 requests = sa.Table(
     "requests",
     metadata,
@@ -258,4 +266,5 @@ both by the database's clock."""
 
 STUDY, TRIAL, ATTEMPT, REPORT = studies.c, trials.c, attempts.c, reports.c
 DECISION, ENVIRONMENT, REQUEST = decisions.c, environments.c, requests.c
+VERSIONED = versions.c
 """The columns of the tables."""

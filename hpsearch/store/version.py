@@ -16,7 +16,13 @@ def _add_files(connection: sa.Connection) -> None:
     connection.exec_driver_sql(f"ALTER TABLE environments ADD COLUMN {column}")
 
 
-MIGRATIONS: dict[int, Callable[[sa.Connection], None]] = {2: _add_files}
+def _add_versions(connection: sa.Connection) -> None:
+    schema.versions.create(connection)
+    column = sa.schema.CreateColumn(schema.trials.c.version).compile(connection)
+    connection.exec_driver_sql(f"ALTER TABLE trials ADD COLUMN {column} DEFAULT 1")
+
+
+MIGRATIONS: dict[int, Callable[[sa.Connection], None]] = {2: _add_files, 3: _add_versions}
 """By the version that each leads to, rising from `FIRST` + 1: changes a database of the version
 before. A new database needs none: it is made from the tables as they are now."""
 

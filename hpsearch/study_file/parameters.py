@@ -53,6 +53,8 @@ class _Numeric(Model):
     """A value that is believed to be good: the search begins near it."""
     confidence: Confidence = "medium"
     """The confidence that other good values are near the prior."""
+    was: Value = None
+    """The value that trials count with which were trained before the parameter was added."""
 
     @property
     def has_prior(self) -> bool:
@@ -179,6 +181,8 @@ class CategoricalParameter(Model):
     """The choice that is believed to be good: the search begins with it."""
     confidence: Confidence = "medium"
     """The confidence in the prior, against all other choices."""
+    was: Value = None
+    """The value that trials count with which were trained before the parameter was added."""
 
     @property
     def has_prior(self) -> bool:

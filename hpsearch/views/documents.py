@@ -95,6 +95,7 @@ def ranked_document(ranked: Ranked[Any], seen_at: float | None) -> dict[str, Any
         "params": dict(trial.params),
         "resource": trial.resource,
         "gpu_seconds": trial.gpu_seconds,
+        "version": trial.version,
         "confirmed": ranked.confirmed and asdict(ranked.confirmed),
         "tied": ranked.tied,
         "unknown": ranked.unknown,

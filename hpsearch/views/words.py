@@ -5,18 +5,19 @@ A sentence begins with a small letter and has no full stop, so that it can follo
 """
 
 import math
+from bisect import bisect
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from hpsearch.domain.facts import RequestKind
 from hpsearch.domain.lifecycle import State
 from hpsearch.domain.numbers import NOTHING, cell, count, duration, in_unit, moment, number, pairs
-from hpsearch.domain.records import Decision, Environment, Request
+from hpsearch.domain.records import Decision, Environment, Request, Version
 from hpsearch.search.ranking.again import Again
 from hpsearch.search.ranking.repeats import expectation
 from hpsearch.search.ranking.selection import Candidate, Ranked, likely_range, standing
 from hpsearch.search.ranking.trust import Correlation, RungVerdict
-from hpsearch.store.reading.attempts import code_of
+from hpsearch.store.reading.attempts import Origins, code_of
 from hpsearch.store.reading.own_ends import OwnEnds
 from hpsearch.store.reading.queries import TrialRow
 from hpsearch.store.reading.status import BudgetLine, StudyStatus, StudySummary
@@ -257,6 +258,8 @@ def own_ends(of: OwnEnds | None) -> str | None:
 def code(result: StudyResult) -> str | None:
     """A warning that trials ran different code or data, with that of the best one, if they did."""
     sessions, own = result.origins.sessions, result.origins.best
+    if result.origins.versions and result.ranked:
+        return _of_versions(result.origins, result.ranked[0].trial)
     if len(sessions) < 2 or own is None or not result.ranked:
         return None
     which = f"trial {result.ranked[0].trial.number} ran on {_version(own)}"
@@ -264,6 +267,30 @@ def code(result: StudyResult) -> str | None:
     rest = ", ".join(dict.fromkeys(others))
     what = "code or data changed while the study went on, so its values may not compare"
     return f"{what}: {which}, others on {rest}"
+
+
+def _of_versions(origins: Origins, best: TrialRow) -> str | None:
+    breaks = [each.number for each in origins.versions if each.new_code]
+    code_of_best = bisect(breaks, best.version)
+    others = {
+        number: trials
+        for number, trials in origins.ran.items()
+        if bisect(breaks, number) != code_of_best
+    }
+    if not others and bisect(breaks, origins.begun) == code_of_best:
+        return None
+    begun = "" if origins.begun == best.version else f", and was begun in version {origins.begun}"
+    of = [f"{count(trials, 'other')} of version {number}" for number, trials in others.items()]
+    what = "versions of the study ran other code or data, so its values may not compare"
+    which = f"trial {best.number} is of {version(origins.versions[best.version - 1])}{begun}"
+    return "; ".join([f"{what}: {which}", *of])
+
+
+def version(of: Version) -> str:
+    """``version 2 (git revision 1a2b, since 2026-03-01 12:00 by ada@lab: train.py has changed)``"""
+    revision = "" if of.revision is None else f"git revision {of.revision}, "
+    changes = f": {'; '.join(of.changes)}" if of.changes else ""
+    return f"version {of.number} ({revision}since {moment(of.created)} by {of.origin}{changes})"
 
 
 def _version(session: Environment) -> str:

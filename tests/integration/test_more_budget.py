@@ -130,11 +130,18 @@ def test_trials_of_changed_code_are_told_from_those_before(workplace, kind):
     assert "not as before" not in workplace.call("resume", "toy", "--trials", "3")
     assert "code or data changed" not in workplace.call("best", "toy")
     rates.write_text("def score(x): return 1000 + float(x)\n")
-    said = workplace.call("resume", "toy", "--trials", "4")
+    refused = workplace.ask("resume", "toy", "--trials", "4", code=2)
+    assert "rates.py differs from version 1 of toy, so trials would not compare" in refused
+    assert "resume toy --changed begins version 2" in refused
+    said = workplace.call("resume", "toy", "--trials", "4", "--changed")
     assert "not as before: rates.py has changed" in said
-    assert "code or data changed while the study went on" in said
-    assert re.search(r"trial \d ran on 20.*, others on 20", workplace.call("best", "toy"))
+    assert "version 2 of toy begins: rates.py has changed" in said
+    differ = r"ran other code or data.*: trial \d is of version 1 \(since .*; 1 other of ver"
+    assert re.search(differ, " ".join(workplace.call("best", "toy").split()))
+    assert workplace.ask("trials", "toy", "--where", "version = 2").count("complete") == 1
+    assert "rates.py has changed" in workplace.ask("show", "toy", "3")
     page = workplace.folder / "page.md"
     workplace.ask("report", "toy", "-o", str(page))
-    assert "code or data changed" in page.read_text()
+    assert "versions of the study ran other code" in page.read_text()
     assert "began 3 times; this environment is that of the trial above" in page.read_text()
+    assert "no problems found" in workplace.ask("db", "check")

@@ -52,6 +52,9 @@ def test_a_driver_that_is_killed_while_it_retries_loses_nothing_and_retries_once
     failed.let_go()
     failed.call("resume", "toy")
     assert "since trials 1, 3 failed: toy_task.py has changed" in said
+    assert "version 2 of toy begins: toy_task.py has changed" in said
+    versions = failed.rows("SELECT number, version FROM trials ORDER BY number")
+    assert versions == [(0, 1), (1, 2), (2, 1), (3, 2)]
     attempts = "SELECT outcome FROM attempts WHERE trial = {} ORDER BY number"
     for number in (1, 3):
         outcomes = [outcome for (outcome,) in failed.rows(attempts.format(number))]

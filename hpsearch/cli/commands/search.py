@@ -14,6 +14,7 @@ from hpsearch.cli.options import (
     LARGEST_COUNT,
     Address,
     BudgetLimits,
+    Changed,
     DataOptions,
     FinalTraining,
     OptionalStudyFile,
@@ -95,6 +96,7 @@ def run(
     resume: Annotated[
         bool, Option("--resume", help="Continue the study if it is in the database.")
     ] = False,
+    changed: Changed = False,
 ) -> None:
     """Start a study from its file."""
 
@@ -130,6 +132,7 @@ def resume(
             "as of `trials --where`.",
         ),
     ] = None,
+    changed: Changed = False,
 ) -> None:
     """Continue a study that was interrupted, or give one more budget, running or finished."""
 

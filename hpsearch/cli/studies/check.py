@@ -24,12 +24,16 @@ from hpsearch.errors import StoreUnusable, StudyNotFound, UserError
 from hpsearch.running import loading
 from hpsearch.running.checkpoint_folders import checkpoint_root
 from hpsearch.running.creation import warm_start
+from hpsearch.running.creation.seal import seal_of
 from hpsearch.running.executors.cluster.address import refuse_unreachable
 from hpsearch.running.rehearsal import first_trial
 from hpsearch.running.rehearsal.first_step import rehearse
+from hpsearch.running.study_run.versions import changed_files
 from hpsearch.running.tracking.senders import refuse_missing
 from hpsearch.store.connecting.database import Database
 from hpsearch.store.connecting.url import display, is_sqlite, parse_url, refuse_in_memory
+from hpsearch.store.reading.attempts import environments_of, versions_of
+from hpsearch.store.reading.queries import find_study
 from hpsearch.store.store import Store
 from hpsearch.store.version import stored_version
 from hpsearch.study_file.models import StudySpec
@@ -41,6 +45,7 @@ from trials.descriptions.builtin import BUILT_IN
 from trials.descriptions.command import COMMAND, line_of
 from trials.descriptions.description import ASK
 from trials.devices import gpu
+from trials.settings import some
 from trials.tasks.command import starting
 from trials.tasks.function import function_task
 
@@ -120,9 +125,19 @@ def _check_storage(storage: str, spec: StudySpec) -> bool:
         return False
     with closing(Store.open(storage, create=False)) as store:
         if spec.study in store.study_names():
+            _say_changed(store, spec)
             return True
         earlier_studies(store, spec)
         return False
+
+
+def _say_changed(store: Store, spec: StudySpec) -> None:
+    with store.reading() as connection:
+        study = find_study(connection, spec.study)
+        sessions = environments_of(connection, study)
+        files = changed_files(versions_of(connection, study.id), sessions, seal_of(spec))
+    if files:
+        note(f"not as study {spec.study} has trained with: {some(files)}")
 
 
 def _has_tables(url: URL) -> bool:

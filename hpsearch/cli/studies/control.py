@@ -3,8 +3,6 @@
 A request that is refused raises UserError.
 """
 
-import getpass
-import socket
 import sys
 from collections.abc import Mapping
 from contextlib import closing, suppress
@@ -25,7 +23,7 @@ from hpsearch.running.driver.removal import Emptied, remove_checkpoints
 from hpsearch.running.study_run.ownership import owning, refuse_if_held
 from hpsearch.running.study_run.requests import ask
 from hpsearch.store.leases import Lease
-from hpsearch.store.owners import shown
+from hpsearch.store.owners import person, shown
 from hpsearch.store.reading.queries import find_study, names_checkpoints, trial_detail
 from hpsearch.store.store import Store
 from hpsearch.study_file.space import contains
@@ -86,7 +84,7 @@ def raise_budget(store: Store, name: str, limits: Mapping[str, float | str]) -> 
 
 
 def _ask(store: Store, name: str, kind: RequestKind, content: dict[str, Any], done: str) -> None:
-    reply, is_driven = ask(store, name, kind, content, origin())
+    reply, is_driven = ask(store, name, kind, content, person())
     if not is_driven:
         note(f"study {name} has no driver: the next one sees to it (hpsearch resume {name})")
     elif reply.handled is None:
@@ -95,14 +93,6 @@ def _ask(store: Store, name: str, kind: RequestKind, content: dict[str, Any], do
         note(f"{done} {reply.trial}")
     else:
         note(done)
-
-
-def origin() -> str:
-    try:
-        user = getpass.getuser()
-    except (KeyError, OSError):  # nobody of that number is known here
-        user = "somebody"
-    return f"{user}@{socket.gethostname()}"
 
 
 HOLD_S = 300.0
@@ -124,7 +114,7 @@ def _stop_study(store: Store, name: str) -> None:
         why = "is finished" if record.state is StudyState.FINISHED else "has no driver"
         note(f"study {name} {why}: there is nothing to stop")
         return
-    store.request_stop(name, origin())
+    store.request_stop(name, person())
     if lease is not None and lease.live:
         save = "running trials save their state and go back to the queue"
         note(f"{shown(lease.owner)} will stop study {name}: {save}")

@@ -6,6 +6,7 @@ from contextlib import closing
 from functools import partial
 from pathlib import Path
 
+from hpsearch.brain.widening import refuse_unmeasured
 from hpsearch.cli.launchers import launched_by, queued
 from hpsearch.cli.options import BudgetLimits, RunOptions, worker_count
 from hpsearch.cli.output import command, log_as_notes, note, submitted_by
@@ -21,10 +22,11 @@ from hpsearch.domain.records import StudyRecord, StudyState
 from hpsearch.errors import StudyExists, UserError
 from hpsearch.running import loading
 from hpsearch.running.checkpoint_folders import folder_of, folder_of_new
+from hpsearch.running.creation.seal import seal_of
 from hpsearch.running.creation.study import create_study, spec_of
 from hpsearch.running.driver.loop import Driver, watched_by
 from hpsearch.running.executors.cluster.address import refuse_unreachable
-from hpsearch.running.study_run import on_ray, retries
+from hpsearch.running.study_run import on_ray, retries, versions
 from hpsearch.running.study_run.ends import interruption_of
 from hpsearch.running.study_run.file_changes import changes_between
 from hpsearch.running.study_run.ownership import refuse_if_held
@@ -33,6 +35,7 @@ from hpsearch.running.study_run.watching import prepared, watching
 from hpsearch.running.study_run.workers import refuse_contradictions
 from hpsearch.running.tracking.senders import install, missing, refuse_missing
 from hpsearch.store.connecting.url import parse_url, refuse_in_memory
+from hpsearch.store.reading.attempts import environments_of
 from hpsearch.store.reading.queries import find_study
 from hpsearch.store.store import Store
 from hpsearch.store.study_texts import content_of
@@ -49,7 +52,9 @@ OF_OTHER_PARTS = ("task.validation", "task.test")
 all."""
 
 
-def run_study(study: Path, options: RunOptions, *, resume: bool = False) -> None:
+def run_study(
+    study: Path, options: RunOptions, *, resume: bool = False, changed: bool = False
+) -> None:
     """Create a study from its file and drive it. With `resume`, one that is in the database goes on
     as `resume_study` says."""
     worker_count(options.workers)
@@ -73,7 +78,7 @@ def run_study(study: Path, options: RunOptions, *, resume: bool = False) -> None
     refuse_queued(queued(options.storage, spec.study))
     if is_stored:
         note(f"study {spec.study} goes on as it is on record, whatever {study.name} says now")
-        resume_study(spec.study, options, BudgetLimits(), base=spec.base)
+        resume_study(spec.study, options, BudgetLimits(), base=spec.base, changed=changed)
         return
     refuse_asked(spec)
     refuse_missing(spec.track)
@@ -101,8 +106,9 @@ def _exists(store: Store, spec: StudySpec, file: Path) -> StudyExists:
         differs = ", ".join(changes.refused)
         hint = f"give the new study another name, as {differs} differs - or continue the old one"
         return StudyExists(what, f"{hint}: {resume}")
-    if changes.allowed:
-        what += f", with another {', '.join(changes.allowed)}"
+    others = [*changes.allowed, *changes.widened]
+    if others:
+        what += f", with another {', '.join(others)}"
         resume += f" --from {shlex.quote(str(file))}"
     return StudyExists(what, f"continue it with: {resume} - or give the new study another name")
 
@@ -115,18 +121,20 @@ def resume_study(
     finish: int | None = None,
     source: Path | None = None,
     retry: str | None = None,
+    *,
+    changed: bool = False,
 ) -> None:
     """Continue an interrupted study from the database alone, or a finished one with more budget;
     one that runs elsewhere goes on there. `base` is the folder of its data and modules from now on;
     None for the one on record. The trial `finish` is trained to its end. `source` is a study file
     with other settings of how trials are read and run. The failed trials that `retry` names run
-    again."""
+    again. Code and data may have changed if `changed`, and where trials are retried."""
     worker_count(options.workers)
     prepared(name, options.watches)
     budget = limits.given
     with closing(Store.open(options.storage, create=False)) as store:
         only_raises = budget and finish is None and options.changes_nothing_else
-        only_raises = only_raises and source is None and retry is None
+        only_raises = only_raises and source is None and retry is None and not changed
         if only_raises and _runs_elsewhere(store, name):
             raise_budget(store, name, budget)
             return
@@ -137,10 +145,13 @@ def resume_study(
         submitted_by(launched_by(study.base, name, options.storage))
         _refuse_imported(study)
         changes: Mapping[str, str] = {}
+        widened: Mapping[str, str] = {}
+        former = None
         if source is not None:
-            found = changes_between(spec_of(study), load(source, inspect=loading.inspect))
+            former = spec_of(study)
+            found = changes_between(former, load(source, inspect=loading.inspect))
             found.refuse(name)
-            study.spec, changes = found.text, found.allowed
+            study.spec, changes, widened = found.text, found.allowed, found.widened
             for key, text in changes.items():
                 note(f"{key} {text}")
         study.spec = with_budget(study.spec, budget)
@@ -153,6 +164,8 @@ def resume_study(
             study.base = str(base.absolute())
         spec = spec_of(study)
         refuse_asked(spec)
+        if widened:
+            refuse_unmeasured(history, spec)
         if had:
             retries.refuse_used_up(spec, history)
         refuse_unusable(spec.search.sampler, spec.search.pruner)
@@ -161,14 +174,31 @@ def resume_study(
         home = folder_of(spec, study, options.checkpoints)
         if finish is not None:
             _note_finish(spec, history, finish)
-        elif study.state is StudyState.FINISHED and not (budget or known_good or had or changes):
+        elif study.state is StudyState.FINISHED and not (
+            budget or known_good or had or changes or widened
+        ):
             note(f"study {name} has already ended: {study.reason}")
             note(f"to continue it, raise a limit: hpsearch resume {name} --trials N")
             return
+        seal = seal_of(spec)
+        if not changed and not had:
+            with store.reading() as connection:
+                sessions = environments_of(connection, find_study(connection, name))
+            versions.refuse_changed(history, sessions, seal)
         resources, trackers = _resources(options, spec), _installed(spec)
-        address = options.address
         study_run = on_ray.StudyRun(
-            spec, home, resources, address, known_good, trackers, finish, list(had), changes
+            spec,
+            home,
+            resources,
+            options.address,
+            known_good,
+            trackers,
+            finish,
+            list(had),
+            changes,
+            widened,
+            former if widened else None,
+            seal,
         )
         further = len(study.enqueued) + len(known_good)
         drawn = sum(trial.role in (Role.SEARCH, Role.PROPOSED) for trial in history.trials)

@@ -1,9 +1,6 @@
 """A new study in the database, with the environment that it runs in; study files of old ones."""
 
-import hashlib
-import os
 import platform
-import subprocess
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -14,16 +11,14 @@ from hpsearch.domain.history import History
 from hpsearch.domain.records import Environment, StudyRecord
 from hpsearch.errors import StudyExists
 from hpsearch.running.checkpoint_folders import new_uid
+from hpsearch.running.creation.seal import Seal, git, seal_of
 from hpsearch.store.store import Store
 from hpsearch.store.study_texts import content_of
 from hpsearch.study_file.levels import step_scale
 from hpsearch.study_file.models import StudySpec
 from hpsearch.study_file.reading import parse
 from hpsearch.study_file.types import SHARE
-from trials.descriptions.builtin import BUILT_IN
-from trials.descriptions.command import COMMAND, line_of
 from trials.running.arithmetic import versions_of
-from trials.tasks.function import own
 
 RECORDED_PACKAGES = (
     "hpsearch",
@@ -35,10 +30,6 @@ RECORDED_PACKAGES = (
     "scikit-learn",
     "tokenizers",
 )
-
-CHUNK_BYTES = 1 << 20
-
-GIT_S = 10  # how long git may take to name a revision
 
 
 def create_study(
@@ -99,62 +90,15 @@ def spec_of(record: StudyRecord) -> StudySpec:
     return parse(record.spec, base=Path(record.base or "."), name=name, recorded=True)
 
 
-def environment(spec: StudySpec, device: str) -> Environment:
+def environment(spec: StudySpec, device: str, seal: Seal | None = None) -> Environment:
     """The environment of this driver's session. Reads all the files that the task names, and the
-    modules beside them that they import."""
+    modules beside them that they import, unless `seal` has them."""
     packages = {**versions_of(RECORDED_PACKAGES), "python": platform.python_version()}
-    fingerprint, files = _digests(spec)
-    now, revision = time.time(), _revision(spec.base)
-    return Environment(now, revision, packages, device, fingerprint, files)
+    seal = seal or seal_of(spec)
+    now, revision = time.time(), revision_of(spec.base)
+    return Environment(now, revision, packages, device, seal.fingerprint, dict(seal.files))
 
 
-def _revision(folder: Path) -> str | None:
+def revision_of(folder: Path) -> str | None:
     """The state of a folder by git's name; None if git does not know it."""
-    command = ["git", "-C", str(folder), "describe", "--always", "--dirty", "--abbrev=40"]
-    try:
-        git = subprocess.run(  # noqa: S603 - a fixed command
-            command, capture_output=True, text=True, check=False, timeout=GIT_S
-        )
-    except (OSError, subprocess.TimeoutExpired):
-        return None
-    return git.stdout.strip() or None
-
-
-def _digests(spec: StudySpec) -> tuple[str | None, dict[str, str]]:
-    """The digest of all files of a task, None without any; and those of each by its path."""
-    named = [spec.base / name for name in _names(spec) if _is_file(spec.base / name)]
-    scripts = [path for path in named if path.suffix == ".py"]
-    beside = [file for path in scripts for file in own.imported(path, spec.base)]
-    files = list(dict.fromkeys([*named, *beside]))
-    digest, found = hashlib.sha256(), {}
-    for path in files:
-        alone = hashlib.sha256()
-        with path.open("rb") as file:
-            while chunk := file.read(CHUNK_BYTES):
-                digest.update(chunk)
-                alone.update(chunk)
-        found[os.path.relpath(path, spec.base)] = alone.hexdigest()
-    return digest.hexdigest() if files else None, found
-
-
-def _names(spec: StudySpec) -> list[str]:
-    """The texts of the task that may name files: the words of a command, or the values of the
-    settings in the order of their names, and last the module of a function."""
-    task = spec.task
-    if task["kind"] == COMMAND.kind:
-        folder = Path(task.get("cwd", "."))
-        return [str(folder / word) for word in line_of(task).plain_words]
-    settings = {**task.get("args", {}), **task}
-    names = [value for _, value in sorted(settings.items()) if isinstance(value, str)]
-    if task["kind"] not in BUILT_IN:
-        module, _, _ = task["kind"].partition(":")
-        path = module.replace(".", "/")
-        names += [f"{path}.py", f"{path}/__init__.py"]
-    return names
-
-
-def _is_file(path: Path) -> bool:
-    try:
-        return path.is_file()
-    except OSError:  # a word may be too long for a name
-        return False
+    return git(folder, "describe", "--always", "--dirty", "--abbrev=40").strip() or None

@@ -21,20 +21,22 @@ import logging
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from hpsearch.brain.reopening import retry, to_finish, train_in_full
+from hpsearch.brain.widening import widen
 from hpsearch.domain.facts import FILE_CHANGES
 from hpsearch.domain.history import History
 from hpsearch.domain.lifecycle import State
 from hpsearch.domain.records import Environment, StudyRecord
 from hpsearch.errors import StudyHeld
 from hpsearch.running.checkpoint_folders import StudyFolder, folders_of
+from hpsearch.running.creation.seal import Seal, seal_of
 from hpsearch.running.creation.study import environment
 from hpsearch.running.driver.loop import Driver, OnTick, watched_by
 from hpsearch.running.driver.sweeping import Sweeper
-from hpsearch.running.study_run import retries
+from hpsearch.running.study_run import retries, versions
 from hpsearch.running.study_run.brain import build_study
 from hpsearch.running.study_run.ownership import owning
 from hpsearch.running.study_run.workers import worker_config
@@ -63,6 +65,9 @@ class StudyRun:
     finish: int | None = None  # a trial to train to its end
     retry: Sequence[int] = ()  # failed trials to run again
     changes: Mapping[str, str] = field(default_factory=dict)  # of its study file, by key
+    widened: Mapping[str, str] = field(default_factory=dict)  # of its space and limits, by key
+    former: StudySpec | None = None  # its study file before those
+    seal: Seal | None = None  # of its code and data; None to read it
 
 
 def drive(
@@ -90,7 +95,8 @@ def drive(
             device = f"{executor.gpus:g} GPU a worker" if executor.gpus else "CPU"
             # May read files for long: before the lease is taken, which nobody renews until the
             # driver runs.
-            runs_on = environment(spec, device)
+            run = replace(run, seal=run.seal or seal_of(spec))
+            runs_on = environment(spec, device, run.seal)
             _say_changes(store, history.study, runs_on)
             with owning(store, history.study, resources.lease_s) as lease:
                 prepare(store, history, run, lease, runs_on)
@@ -135,8 +141,16 @@ def prepare(
         before = record.system_attrs.get(FILE_CHANGES, [])
         record.system_attrs = {**record.system_attrs, FILE_CHANGES: [*before, made]}
         history.touch_study()
+    sessions = _sessions(store, history.study)
+    widened = [f"{key} {text}" for key, text in run.widened.items()]
+    for text in versions.begin_due(history, sessions, run.seal, now, widened):
+        log.warning("version %d of %s begins: %s", history.version, run.spec.study, text)
+    if run.former is not None:
+        outside, known = widen(history, run.former, run.spec), len(history.trials)
+        what = "lie in its space; the others stay on record, and are not compared"
+        log.warning("%d of %d trials %s", known - outside, known, what)
     failed = [history.trials[number] for number in run.retry]
-    since = retries.since_failure(_sessions(store, history.study), failed, runs_on)
+    since = retries.since_failure(sessions, failed, runs_on)
     for line in retries.in_words(since):
         log.warning("%s", line)
     retry(history, since, now)

@@ -183,7 +183,7 @@ class CurveReader:
 
     def read(self, trial: Trial) -> ShownCurve | None:
         """A trial's values at the marks it has passed, and its latest; None if it has none."""
-        if not trial.params:
+        if not trial.params or trial.out_of_space:
             return None
         point = self._encoding.point(trial.params)
         number = trial.number

@@ -58,7 +58,7 @@ def earlier_study_of(history: History, space: Space) -> EarlierStudy | None:
     configurations, values, outside = [], [], []
     for trial in history.trials:
         failed = trial.error_kind is not None and trial.error_kind.of_configuration
-        configuration = _within(space, trial.params)
+        configuration = within(space, trial.params)
         if not configuration or not (failed or counts(trial)):
             continue
         configurations.append(configuration)
@@ -79,7 +79,9 @@ def earlier_study_of(history: History, space: Space) -> EarlierStudy | None:
     return EarlierStudy(study.name, trials)
 
 
-def _within(space: Space, params: dict[str, Any]) -> dict[str, Any]:
+def within(space: Space, params: dict[str, Any]) -> dict[str, Any]:
+    """The values of a configuration for the parameters of a space; empty if it does not have one of
+    them."""
     inside = {name: value for name, value in params.items() if name in space}
     shared = as_written(space, inside)
     is_inside = all(_has(space[name], value) for name, value in shared.items())

@@ -107,4 +107,5 @@ class RoughOrder:
 
     def _leading_key(self, trial: Trial) -> tuple[float, float, int] | None:
         usable = trial.state is not State.FAILED and trial.role is not Role.CONFIRM
+        usable = usable and not trial.out_of_space
         return self._key_of(trial.number) if usable and trial.value is not None else None

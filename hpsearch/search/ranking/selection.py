@@ -55,6 +55,8 @@ class Candidate(RepeatedTrial, Protocol):
     def values(self) -> Sequence[float] | None: ...
     @property
     def violation(self) -> float: ...
+    @property
+    def out_of_space(self) -> bool: ...
 
 
 Of = TypeVar("Of", bound=Candidate)
@@ -236,8 +238,9 @@ def likely_range(trial: Candidate) -> tuple[float, float]:
 
 
 def counts(trial: Candidate) -> bool:
-    """True if a trial can be ranked: it has a finite value, did not fail and is not a repeat."""
-    if trial.role is Role.CONFIRM or trial.state is State.FAILED:
+    """True if a trial can be ranked: it has a finite value, did not fail, lies in the space and is
+    not a repeat."""
+    if trial.role is Role.CONFIRM or trial.state is State.FAILED or trial.out_of_space:
         return False
     return trial.value is not None and math.isfinite(trial.value)
 

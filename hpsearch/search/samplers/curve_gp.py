@@ -184,7 +184,7 @@ class CurveGPSampler(BaseSampler):
         encoding = self._encoding
         if self._drawn_before(number, 1):
             return False
-        earlier = self._history.trials[:number]
+        earlier = [each for each in self._history.trials[:number] if not each.out_of_space]
         points = np.array([mode] + [encoding.point(trial.params) for trial in earlier])
         first, *others = encoding.features(points)
         return not any(np.allclose(each, first) for each in others)
@@ -267,11 +267,13 @@ def _is_outside(trial: Trial) -> bool:
 
 
 def _failed_key(trial: Trial) -> tuple[int] | None:
-    return (trial.number,) if trial.params and _is_outside(trial) else None
+    has_failed = trial.params and _is_outside(trial) and not trial.out_of_space
+    return (trial.number,) if has_failed else None
 
 
 def _worked_key(trial: Trial) -> tuple[int] | None:
     has_worked = trial.params and trial.reports and not _is_outside(trial)
+    has_worked = has_worked and not trial.out_of_space
     return (trial.number,) if has_worked else None
 
 

@@ -14,9 +14,11 @@ from hpsearch.domain.lifecycle import State
 from hpsearch.domain.records import IN_FULL, Outcome, StudyRecord, Trial
 from hpsearch.errors import Damaged
 from hpsearch.store import contents, schema
+from hpsearch.store.reading.attempts import versions_of
 from hpsearch.store.schema import STUDY
 from hpsearch.store.study_texts import budget_in
 from hpsearch.study_file.models import StudyBudget
+from trials.settings import some
 
 SAME_SECONDS = 1e-6  # relative error allowed between two sums of the same numbers
 
@@ -198,6 +200,7 @@ def violations(connection: Connection, study_id: int | None = None) -> list[Viol
         else:
             found += _violations_in(name, study)
             found += _stale_ranks(connection, number, name, trials)
+            found += _stray_versions(connection, number, name, trials)
     return found
 
 
@@ -210,6 +213,18 @@ def _stale_ranks(
         if kept != right:
             was, now = (f"violation {over:g}, standing {at}" for over, at in (kept, right))
             yield Violation(name, number, f"it is ranked by {was} in place of {now}")
+
+
+def _stray_versions(
+    connection: Connection, number: int, name: str, trials: Mapping[int, Trial]
+) -> Iterator[Violation]:
+    versions = [each.number for each in versions_of(connection, number)]
+    if versions != list(range(1, len(versions) + 1)):
+        yield Violation(name, None, f"its versions are {some(versions)}: some are missing")
+    for trial in trials.values():
+        if not 1 <= trial.version <= max([1, *versions]):
+            what = f"it is of version {trial.version}, and there is none"
+            yield Violation(name, trial.number, what)
 
 
 def _violations_in(name: str, study: StudyTrials) -> Iterator[Violation]:

@@ -5,6 +5,9 @@ The storage knows neither a database nor a clock. Samplers may write parameters 
 attributes: that changes the history, which marks it as touched, and a driver commits it with its
 next tick.
 
+A trial that the study's space does not have any more is shown as failed: its distributions are
+those of another space.
+
 Optuna has no paused state. Until it continues, a paused trial is shown as pruned at its rung, where
 its reports end. Optuna's steps are whole numbers and our resources are not: a study may state a
 factor to multiply them by.
@@ -190,7 +193,9 @@ class HistoryStorage(BaseStorage):
         self._seen, changed = self.history.changed_since(self._seen)
         for number in sorted(changed):
             self._frozen.pop(number, None)
-            self._distributions.update(self.history.trials[number].distributions)
+            trial = self.history.trials[number]
+            if not trial.out_of_space:
+                self._distributions.update(trial.distributions)
 
     def _read(self, number: int) -> FrozenTrial:
         frozen = self._frozen.pop(number, None)
@@ -228,7 +233,7 @@ def directions_of(study: StudyRecord) -> list[StudyDirection]:
 def freeze(study: StudyRecord, trial: Trial) -> FrozenTrial:
     """A copy of a trial as it is now, which does not change with it."""
     state, values = TO_OPTUNA[trial.state], _values(trial)
-    if state is TrialState.COMPLETE and values is None:
+    if trial.out_of_space or (state is TrialState.COMPLETE and values is None):
         state = TrialState.FAIL  # samplers take no complete trial without a value
     has_result = state in (TrialState.COMPLETE, TrialState.PRUNED)
     ended = _ended(trial) if state.is_finished() else None

@@ -1,17 +1,19 @@
 """The records of attempts: their environment, arithmetic and logs, and when slots waited."""
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from math import inf
 
 from sqlalchemy import Connection, select
+from sqlalchemy.sql.functions import count
 from sqlalchemy.sql.functions import max as sa_max
+from sqlalchemy.sql.functions import min as sa_min
 
 from hpsearch.domain.facts import IDLE_KEPT_S
-from hpsearch.domain.records import Environment
+from hpsearch.domain.records import Environment, Version
 from hpsearch.store.contents import records
 from hpsearch.store.reading.queries import StudyHead, TrialDetail, rows_of, trials_of
-from hpsearch.store.schema import ATTEMPT, ENVIRONMENT, TRIAL
+from hpsearch.store.schema import ATTEMPT, ENVIRONMENT, RANKED, TRIAL, VERSIONED
 from trials.checkpoints import folders
 from trials.running.arithmetic import Arithmetic
 from trials.settings import some
@@ -19,6 +21,10 @@ from trials.settings import some
 
 def environments_of(connection: Connection, study: StudyHead) -> list[Environment]:
     return records(connection, Environment, ENVIRONMENT.study_id == study.id)
+
+
+def versions_of(connection: Connection, study_id: int) -> list[Version]:
+    return records(connection, Version, VERSIONED.study_id == study_id)
 
 
 def changes(before: Environment, now: Environment) -> list[str]:
@@ -48,10 +54,16 @@ class Origins:
         sessions: The sessions that began attempts, the oldest first: one for each in a row with the
             same code.
         best: The latest session that trained the trial in question; None if none is recorded.
+        versions: The study's, in order; empty where none is on record.
+        ran: The number of trials with a value of each version.
+        begun: The version that the first attempt of the trial in question ran.
     """
 
     sessions: Sequence[Environment]
     best: Environment | None
+    versions: Sequence[Version] = ()
+    ran: Mapping[int, int] = field(default_factory=dict)
+    begun: int = 1
 
 
 UNKNOWN = Origins((), None)
@@ -60,9 +72,13 @@ UNKNOWN = Origins((), None)
 def origins(connection: Connection, study: StudyHead, trial: int | None) -> Origins:
     known = environments_of(connection, study)
     of_study = ATTEMPT.study_id == study.id
-    started = sa_max(ATTEMPT.started)
-    latest = connection.scalar(select(started).where(of_study, ATTEMPT.trial == trial))
+    times = select(sa_min(ATTEMPT.started), sa_max(ATTEMPT.started))
+    first, latest = connection.execute(times.where(of_study, ATTEMPT.trial == trial)).one()
     best = None if latest is None else latest_before(known, latest)
+    versions = versions_of(connection, study.id)
+    if len(versions) > 1:
+        before = sum(version.created <= (first or 0.0) for version in versions)
+        return Origins(known[:1], best, versions, _valued(connection, study), max(1, before))
     if len({code_of(each) for each in known}) < 2:
         return Origins(known[:1], best)
     found: list[Environment] = []
@@ -74,6 +90,13 @@ def origins(connection: Connection, study: StudyHead, trial: int | None) -> Orig
         if is_other and connection.execute(ran.limit(1)).first() is not None:
             found.append(begun)
     return Origins(found, best)
+
+
+def _valued(connection: Connection, study: StudyHead) -> dict[int, int]:
+    """The number of trials that can be ranked, by version."""
+    valued = select(TRIAL.version, count()).where(TRIAL.study_id == study.id, RANKED)
+    rows = connection.execute(valued.group_by(TRIAL.version).order_by(TRIAL.version))
+    return {row[0]: row[1] for row in rows}
 
 
 def code_of(session: Environment) -> tuple[str | None, str | None]:

@@ -12,7 +12,7 @@ from typing import Any, Generic, TypeVar
 from sqlalchemy import Connection, Row, Select, Table, and_, func, select
 
 from hpsearch.domain.facts import Role
-from hpsearch.domain.records import ReportRecord, Request, StudyState, Trial
+from hpsearch.domain.records import ReportRecord, Request, StudyState, Trial, Version
 from hpsearch.errors import StudyNotFound, UserError
 from hpsearch.search.ranking.selection import Ranked
 from hpsearch.store import heartbeats
@@ -28,6 +28,7 @@ from hpsearch.store.schema import (
     REQUEST,
     STUDY,
     TRIAL,
+    VERSIONED,
     Sql,
     attempts,
     column_name,
@@ -150,6 +151,7 @@ class TrialDetail:
     attempts: list[Mapping[str, Any]]
     decisions: list[Mapping[str, Any]]
     findings: list[Finding]  # what its latest attempt showed of its health, the most severe first
+    version: Version | None = None  # of the study, where that has several
 
 
 _HEAD: Select[Any] = select(
@@ -310,12 +312,14 @@ def trial_detail(connection: Connection, study: StudyHead, number: int) -> Trial
     findings = connection.scalar(select(TRIAL.findings).where(has_number))
     trial, reported = found[0], parts(reports, REPORT.resource)
     trial.reports = {each["resource"]: ReportRecord(number, **each) for each in reported}
+    versions = records(connection, Version, VERSIONED.study_id == study.id)
     return TrialDetail(
         trial,
         reports=reported,
         attempts=parts(attempts, ATTEMPT.number),
         decisions=parts(decisions, DECISION.id),
         findings=findings or [],
+        version=versions[trial.version - 1] if len(versions) > 1 else None,
     )
 
 

@@ -213,6 +213,10 @@ def _origin(data: ReportData) -> PageSection | None:
             which = "the latest one" if own is None else "that of the trial above"
             begun = f"Its driver began {len(environments)} times; this environment is {which}."
             lines.append((begun,))
+    versions = data.result.origins.versions
+    if len(versions) > 1:
+        told = [(str(each.number), foreign(words.version(each))) for each in versions]
+        tables.append(PageTable("Versions", ("version", "since"), told, frozenset({0})))
     code = [("Study file", data.study.spec)] if data.study.spec else []
     if not tables and not code:
         return None
@@ -280,6 +284,8 @@ def _listed(data: ReportData, names: Sequence[str], caption: str) -> PageTable:
     heads: list[str] = ["trial", "state", *shown_as]
     heads += ["seen at", "last"] * has_last
     heads += ["if trained again (90%)"] * is_known
+    has_versions = any(each.trial.version > 1 for each in ranked)
+    heads += ["version"] * has_versions
     heads += ["compute time", *map(foreign_name, named)]
     rows = []
     for each, last in zip(ranked, lasts, strict=True):
@@ -291,6 +297,7 @@ def _listed(data: ReportData, names: Sequence[str], caption: str) -> PageTable:
             cells += [number(data.result.seen_at.get(trial.number)), number(last)]
         if is_known:
             cells.append(words.if_again(each.again))
+        cells += [str(trial.version)] * has_versions
         cells.append(duration(trial.gpu_seconds))
         for name in named:
             has_one = name in trial.params

@@ -128,6 +128,8 @@ def best(
     if is_known:
         heads += [("seen at", NUMERIC), "if trained again (90%)"]
     heads += ["", ("resource", NUMERIC), ("compute time", NUMERIC)]
+    has_versions = any(row.trial.version > 1 for row in ranked)
+    heads += [("version", NUMERIC)] * has_versions
     rows = []
     for row in ranked:
         trial = row.trial
@@ -138,6 +140,7 @@ def best(
         mark = Text("=" if row.tied else "?" * row.unknown)
         cells.append(Text("over limit", style="red") if trial.violation > 0 else mark)
         cells += [number(trial.resource), duration(trial.gpu_seconds)]
+        cells += [str(trial.version)] * has_versions
         rows.append((cells, trial.params))
     return with_named(heads, rows, width, title)
 
@@ -154,12 +157,15 @@ def trials(listed: Sequence[TrialRow], metric: str, width: Width) -> Table:
     if is_expected:
         heads.append("expected end (90%)")
     heads += [("resource", NUMERIC), ("compute time", NUMERIC)]
+    has_versions = any(row.version > 1 for row in listed)
+    heads += [("version", NUMERIC)] * has_versions
     separator = ": " if width is None else "\n"
     rows = []
     for row, last in zip(listed, lasts, strict=True):
         shown_state = state(row.state)
         remarks = [row.error_kind, "over limit" if row.violation > 0 else None]
         remarks.append("retried" if row.retried else None)
+        remarks.append("out of space" if row.out_of_space else None)
         for remark in remarks:
             shown_state.append(f"{separator}{remark}" if remark else "")
         cells: list[str | Text] = [str(row.number), shown_state, values(row)]
@@ -168,5 +174,6 @@ def trials(listed: Sequence[TrialRow], metric: str, width: Width) -> Table:
         if is_expected:
             cells.append(expected(row))
         cells += [number(row.ended_at), duration(row.gpu_seconds)]
+        cells += [str(row.version)] * has_versions
         rows.append((cells, row.params))
     return with_named(heads, rows, width)

@@ -11,7 +11,7 @@ from hpsearch.search.ranking.repeats import expectation
 from hpsearch.store.reading.queries import TrialDetail
 from hpsearch.views.result import common_levels, differences, parameter_names
 from hpsearch.views.terminal.tables import NUMERIC, Head, Width, fact_table, table, with_named
-from hpsearch.views.words import expected, values
+from hpsearch.views.words import expected, values, version
 
 _FINDINGS = ("finding", "severity", "evidence")
 _REPORTS = (("resource", NUMERIC), ("value", NUMERIC), ("trained", NUMERIC))
@@ -72,6 +72,8 @@ def _trial_facts(detail: TrialDetail, disk: int | None) -> dict[str, str]:
         "ended": moment(row.ended),
         "checkpoint": _checkpoint(detail, disk),
     }
+    if detail.version is not None:
+        facts["trained in"] = version(detail.version)
     computed = [each["arithmetic"] for each in detail.attempts if each["arithmetic"] is not None]
     if computed:
         facts["computed"] = _computed(computed[-1])

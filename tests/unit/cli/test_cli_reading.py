@@ -24,7 +24,7 @@ Save = Callable[..., None]
 BEST_KEYS = [
     *("study", "number", "state", "value", "seen_at"),
     *("expected", "expected_deviation", "expected_low", "expected_high"),
-    *("values", "violation", "params", "resource", "gpu_seconds"),
+    *("values", "violation", "params", "resource", "gpu_seconds", "version"),
     *("confirmed", "tied", "unknown", "seed", "cost", "checkpoint", "rung_verdict"),
 ]
 

@@ -79,18 +79,27 @@ def shadowed(file: Path, base: Path) -> list[str]:
     return sorted(each for each in tops if file_in(base, each) and is_installed(each, base))
 
 
-def imported(file: Path, base: Path) -> list[Path]:
-    """The files that a file imports from its folder or from `base`, and that these import."""
+def imported(file: Path, *folders: Path) -> list[Path]:
+    """The files that a file imports from its folder or from others, and that these import."""
     found: dict[Path, None] = {}
     ahead = [file]
     while ahead:
         path = ahead.pop()
-        places = {path.parent, file.parent, base}
+        places = {path.parent, file.parent, *folders}
         named = [file_in(place, name) for name in _imports(path) for place in sorted(places)]
         new = [each for each in named if each is not None and each not in (*found, file)]
         found.update(dict.fromkeys(new))
         ahead += new
     return sorted(found)
+
+
+def imports_by_name(file: Path) -> bool:
+    """True if a file may import modules whose names are not in its text."""
+    names = _imports(file)
+    parts = {each for each in names if each.startswith("importlib.")}
+    if "importlib" in names and parts <= {"importlib.import_module"}:
+        return True
+    return bool(names & {"hydra", "pkgutil", "runpy"})
 
 
 def _imports(file: Path) -> set[str]:
