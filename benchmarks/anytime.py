@@ -38,8 +38,8 @@ import os
 import warnings
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
-from dataclasses import asdict, dataclass
-from functools import lru_cache
+from dataclasses import asdict, dataclass, replace
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -76,16 +76,26 @@ def search_of(method: str) -> dict[str, Any]:
     return search
 
 
-def run(entry: Entry, places: Places) -> Result:
-    """Run one race, in any process."""
-    terms = entry.terms
+def run(entries: Sequence[Entry], places: Places) -> Sequence[Result]:
+    """Run the races of a method that differ in the budget alone, in any process."""
+    entry = entries[0]
     task = _tasks(places.tasks, places.data, entry.family)[entry.task]
     seed = derived_seed("anytime", task.name, entry.seed)
-    result = Result(entry.method, task.name, task.family, entry.seed, terms.workers)
-    result.budget = terms.trials
+    blank = partial(Result, entry.method, task.name, task.family, entry.seed, entry.terms.workers)
+    results = [blank(budget=each.terms.trials) for each in entries]
     if entry.method.split()[0] == OURS:
-        return ours.race(task, seed, search_of(entry.method), result)
-    return Race(PEERS[entry.method](task, seed), task, result).run()
+        return [ours.race(task, seed, search_of(entry.method), each) for each in results]
+    return Race(PEERS[entry.method](task, seed), task, *results).run()
+
+
+def together(entries: Sequence[Entry]) -> list[list[Entry]]:
+    """Races in groups that `run` takes."""
+    groups: dict[Entry, list[Entry]] = {}
+    for entry in entries:
+        is_ours = entry.method.split()[0] == OURS  # it knows its budget
+        terms = entry.terms if is_ours else replace(entry.terms, trials=0)
+        groups.setdefault(replace(entry, terms=terms), []).append(entry)
+    return list(groups.values())
 
 
 @lru_cache
@@ -95,15 +105,16 @@ def _tasks(file: Path | None, data: Path | None, family: str) -> dict[str, Task]
 
 def race_all(entries: Sequence[Entry], places: Places, jobs: int) -> Iterator[Result]:
     """Run races in parallel, each as soon as a process is free."""
+    groups = together(entries)
     if jobs == 1:
-        for entry in entries:
-            yield run(entry, places)
+        for group in groups:
+            yield from run(group, places)
         return
     with ProcessPoolExecutor(jobs, initializer=warnings.simplefilter, initargs=("ignore",)) as pool:
-        futures = [pool.submit(run, entry, places) for entry in entries]
+        futures = [pool.submit(run, group, places) for group in groups]
         try:
             for future in as_completed(futures):
-                yield future.result()
+                yield from future.result()
         finally:
             # An error or Ctrl-C waits only for races that have begun.
             pool.shutdown(cancel_futures=True)

@@ -64,7 +64,8 @@ def raced(
     race = bench("races.race")
     result = race.Result("scripted", task.name, task.family, 0, workers)
     looks = None if minutes is None else [60 * each for each in minutes]
-    return race.Race(contender, task, result).run(looks)
+    (result,) = race.Race(contender, task, result).run(looks)
+    return result
 
 
 def test_a_paused_trial_goes_on_from_where_it_was_and_pays_only_for_the_rest(bench, small):
