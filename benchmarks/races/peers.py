@@ -6,7 +6,7 @@ from typing import Any
 
 import optuna
 from optuna.pruners import BasePruner, HyperbandPruner, MedianPruner, NopPruner
-from optuna.samplers import BaseSampler, RandomSampler, TPESampler
+from optuna.samplers import RandomSampler, TPESampler
 
 from hpsearch.search.rungs import Verdict
 from hpsearch.study_file.space import distribution_of
@@ -19,9 +19,19 @@ from races.syne_tune import EarlierSyneTunePeer, SyneTunePeer
 class OptunaPeer:
     """A sampler and a pruner of Optuna, with the values of all levels reported."""
 
-    def __init__(self, task: Task, sampler: BaseSampler, pruner: BasePruner | None = None) -> None:
+    def __init__(
+        self,
+        task: Task,
+        seed: int,
+        sampler: type[RandomSampler | TPESampler],
+        pruner: BasePruner | None = None,
+    ) -> None:
         optuna.logging.set_verbosity(optuna.logging.ERROR)
-        self._study = optuna.create_study(sampler=sampler, pruner=pruner or NopPruner())
+        self._study = optuna.create_study(
+            sampler=sampler(seed=seed),
+            pruner=pruner or NopPruner(),
+            study_name=str(seed),  # Hyperband chooses brackets by it
+        )
         space = parameters(task.space)
         self._space = {name: distribution_of(parameter) for name, parameter in space.items()}
         self._running: dict[int, optuna.Trial] = {}
@@ -55,17 +65,16 @@ class OptunaPeer:
             return None
 
 
-def _hyperband(task: Task) -> BasePruner:
-    return HyperbandPruner(min_resource=1, max_resource=task.total)
+def _with_hyperband(task: Task, seed: int) -> OptunaPeer:
+    pruner = HyperbandPruner(min_resource=1, max_resource=task.total)
+    return OptunaPeer(task, seed, TPESampler, pruner)
 
 
 PEERS: dict[str, Callable[[Task, int], Contender]] = {
-    "random": lambda task, seed: OptunaPeer(task, RandomSampler(seed=seed)),
-    "optuna-tpe": lambda task, seed: OptunaPeer(task, TPESampler(seed=seed)),
-    "optuna-hyperband": lambda task, seed: OptunaPeer(
-        task, TPESampler(seed=seed), _hyperband(task)
-    ),
-    "optuna-median": lambda task, seed: OptunaPeer(task, TPESampler(seed=seed), MedianPruner()),
+    "random": partial(OptunaPeer, sampler=RandomSampler),
+    "optuna-tpe": partial(OptunaPeer, sampler=TPESampler),
+    "optuna-hyperband": _with_hyperband,
+    "optuna-median": lambda task, seed: OptunaPeer(task, seed, TPESampler, MedianPruner()),
     "smac": SmacPeer,
     "syne-asha": partial(SyneTunePeer, "ASHA"),
     "syne-bohb": partial(SyneTunePeer, "BOHB"),

@@ -113,8 +113,19 @@ def test_a_task_that_is_nowhere_is_told(bench, data):
         bench("races.curves").tasks_in(data / "tasks.json", data, "lcbench")
 
 
-@pytest.mark.parametrize("name", ["random", "optuna-tpe"])
+NEEDS = {
+    **dict.fromkeys(["random", "optuna-tpe", "optuna-hyperband", "optuna-median"], "optuna"),
+    "smac": "smac",
+    **dict.fromkeys(["syne-asha", "syne-bohb"], "syne_tune.optimizer.schedulers.asha"),
+    **dict.fromkeys(
+        ["syne-mobster", "syne-hypertune", "syne-dyhpo"], "syne_tune.optimizer.legacy_baselines"
+    ),
+}
+
+
+@pytest.mark.parametrize("name", NEEDS)
 def test_a_peer_gets_better_over_its_budget(bench, small, name):
+    pytest.importorskip(NEEDS[name])
     race = bench("races.race")
     contender = bench("races.peers").PEERS[name](small, 1)
     result = raced(bench, small, contender, 4)
