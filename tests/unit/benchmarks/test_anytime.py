@@ -117,12 +117,10 @@ NEEDS = {
     **dict.fromkeys(["random", "optuna-tpe", "optuna-hyperband", "optuna-median"], "optuna"),
     "smac": "smac",
     **dict.fromkeys(["syne-asha", "syne-bohb"], "syne_tune.optimizer.schedulers.asha"),
-    **dict.fromkeys(
-        ["syne-mobster", "syne-hypertune", "syne-dyhpo"], "syne_tune.optimizer.legacy_baselines"
-    ),
 }
 
 
+@pytest.mark.filterwarnings("ignore::FutureWarning")
 @pytest.mark.parametrize("name", NEEDS)
 def test_a_peer_gets_better_over_its_budget(bench, small, name):
     pytest.importorskip(NEEDS[name])
@@ -132,6 +130,16 @@ def test_a_peer_gets_better_over_its_budget(bench, small, name):
     assert len(result.regret) == race.MARKS
     assert result.regret[-1] < 0.2
     assert result.decisions >= result.trials >= race.FULL_TRIALS
+
+
+@pytest.mark.parametrize("name", ["syne-mobster", "syne-hypertune", "syne-dyhpo"])
+def test_a_slow_peer_gets_better_over_a_small_budget(bench, small, name):
+    pytest.importorskip("syne_tune.optimizer.legacy_baselines")
+    race = bench("races.race")
+    result = race.Result(name, small.name, small.family, 0, 2, budget=4)
+    race.Race(bench("races.peers").PEERS[name](small, 1), small, result).run()
+    assert result.regret[-1] < 0.5
+    assert result.decisions >= result.trials >= 4
 
 
 @pytest.mark.thorough
