@@ -23,13 +23,15 @@ list with other tasks is halved differently.
 With --json, every race is written as a line of FILE when it ends, and the same command later runs
 only the races that are missing. To run races again, delete the file, or the lines of a method.
 
-The last tables compare hpsearch with random search in full, TPE in full and ASHA: behind or ahead
-by more than twice the standard error of the paired differences, and ranks over all families.
+The last tables compare hpsearch with each peer, by every rule of recommending: behind or ahead by
+more than twice the standard error of the paired differences, and ranks over all families.
 
-Methods are `hpsearch` (a study file that leaves `search` at its defaults) and the peers random,
-optuna-tpe and syne-asha. Other settings of hpsearch follow its name:
---methods "hpsearch sampler=tpe pruner=promotion pruner.first_rung=3". LCBench needs onnxruntime,
-and syne-asha needs syne-tune: pip install ".[benchmarks]".
+Methods are `hpsearch` (a study file that leaves `search` at its defaults) and the names in
+`races/peers.py`, by default random, optuna-tpe and syne-asha. Other settings of hpsearch follow its
+name: --methods "hpsearch sampler=tpe pruner=promotion pruner.first_rung=3". LCBench needs
+onnxruntime, and other programs' methods need these: pip install ".[benchmarks]". syne-mobster,
+syne-hypertune and syne-dyhpo need an environment of their own (README.md). They write to the same
+FILE, and decide slowly: race them on fewer tasks, and name them without others for the tables.
 """
 
 import argparse
@@ -38,8 +40,8 @@ import os
 import warnings
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
-from dataclasses import asdict, dataclass
-from functools import lru_cache
+from dataclasses import asdict, dataclass, replace
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -76,16 +78,26 @@ def search_of(method: str) -> dict[str, Any]:
     return search
 
 
-def run(entry: Entry, places: Places) -> Result:
-    """Run one race, in any process."""
-    terms = entry.terms
+def run(entries: Sequence[Entry], places: Places) -> Sequence[Result]:
+    """Run the races of a method that differ in the budget alone, in any process."""
+    entry = entries[0]
     task = _tasks(places.tasks, places.data, entry.family)[entry.task]
     seed = derived_seed("anytime", task.name, entry.seed)
-    result = Result(entry.method, task.name, task.family, entry.seed, terms.workers)
-    result.budget = terms.trials
+    blank = partial(Result, entry.method, task.name, task.family, entry.seed, entry.terms.workers)
+    results = [blank(budget=each.terms.trials) for each in entries]
     if entry.method.split()[0] == OURS:
-        return ours.race(task, seed, search_of(entry.method), result)
-    return Race(PEERS[entry.method](task, seed), task, result).run()
+        return [ours.race(task, seed, search_of(entry.method), each) for each in results]
+    return Race(PEERS[entry.method](task, seed), task, *results).run()
+
+
+def together(entries: Sequence[Entry]) -> list[list[Entry]]:
+    """Races in groups that `run` takes."""
+    groups: dict[Entry, list[Entry]] = {}
+    for entry in entries:
+        is_ours = entry.method.split()[0] == OURS  # it knows its budget
+        terms = entry.terms if is_ours else replace(entry.terms, trials=0)
+        groups.setdefault(replace(entry, terms=terms), []).append(entry)
+    return list(groups.values())
 
 
 @lru_cache
@@ -95,15 +107,16 @@ def _tasks(file: Path | None, data: Path | None, family: str) -> dict[str, Task]
 
 def race_all(entries: Sequence[Entry], places: Places, jobs: int) -> Iterator[Result]:
     """Run races in parallel, each as soon as a process is free."""
+    groups = together(entries)
     if jobs == 1:
-        for entry in entries:
-            yield run(entry, places)
+        for group in groups:
+            yield from run(group, places)
         return
     with ProcessPoolExecutor(jobs, initializer=warnings.simplefilter, initargs=("ignore",)) as pool:
-        futures = [pool.submit(run, entry, places) for entry in entries]
+        futures = [pool.submit(run, group, places) for group in groups]
         try:
             for future in as_completed(futures):
-                yield future.result()
+                yield from future.result()
         finally:
             # An error or Ctrl-C waits only for races that have begun.
             pool.shutdown(cancel_futures=True)
@@ -129,7 +142,7 @@ def arguments_given() -> argparse.Namespace:
         trials=[FULL_TRIALS],
         workers=[8],
         seeds=10,
-        methods=[OURS, *PEERS],
+        methods=[OURS, "random", "optuna-tpe", "syne-asha"],
         jobs=os.cpu_count() or 1,
     )
     for path in (given.tasks, given.data):

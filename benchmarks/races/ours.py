@@ -72,6 +72,13 @@ def recommended(study: Study) -> Mapping[str, Any] | None:
     return ranked[0].trial.params if ranked else None
 
 
+def shown(study: Study) -> Mapping[str, Any] | None:
+    """The configuration of the best value reported so far, by which peers are judged."""
+    known = [trial for trial in study.history.trials if trial.value is not None]
+    best = min(known, key=lambda trial: trial.value, default=None)
+    return best.params if best else None
+
+
 def race(
     task: Task,
     seed: int,
@@ -95,6 +102,7 @@ def race(
     def look(study: Study, until: float) -> None:
         while len(result.regret) < len(looks) and until >= looks[len(result.regret)]:
             result.regret.append(judge.of(recommended(study)))
+            result.shown.append(judge.of(shown(study)))
 
     def watch(study: Study, changes: Changes, now: float) -> None:
         look(study, now)

@@ -1,30 +1,37 @@
-"""The peers in the races, by the names that the command knows, and how each is created."""
+"""The peers in the races, by the names that the command knows, and those of Optuna."""
 
-import logging
-from collections.abc import Callable
-from datetime import datetime
+from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
-import numpy as np
 import optuna
-from optuna.samplers import BaseSampler, RandomSampler, TPESampler
+from optuna.pruners import BasePruner, HyperbandPruner, MedianPruner, NopPruner
+from optuna.samplers import RandomSampler, TPESampler
 
 from hpsearch.search.rungs import Verdict
 from hpsearch.study_file.space import distribution_of
-from races.curves import METRIC, Task, parameters
+from races.curves import Task, parameters
 from races.race import Contender, Job
-
-RESOURCE = "epoch"
-NO_TIME = datetime(2000, 1, 1)
-"""Syne Tune's trials have a creation time, which is not used here."""
+from races.smac import SmacPeer
+from races.syne_tune import EarlierSyneTunePeer, SyneTunePeer
 
 
 class OptunaPeer:
-    """A sampler of Optuna; every trial is trained in full."""
+    """A sampler and a pruner of Optuna, with the values of all levels reported."""
 
-    def __init__(self, task: Task, sampler: BaseSampler) -> None:
+    def __init__(
+        self,
+        task: Task,
+        seed: int,
+        sampler: type[RandomSampler | TPESampler],
+        pruner: BasePruner | None = None,
+    ) -> None:
         optuna.logging.set_verbosity(optuna.logging.ERROR)
-        self._study = optuna.create_study(sampler=sampler)
+        self._study = optuna.create_study(
+            sampler=sampler(seed=seed),
+            pruner=pruner or NopPruner(),
+            study_name=str(seed),  # Hyperband chooses brackets by it
+        )
         space = parameters(task.space)
         self._space = {name: distribution_of(parameter) for name, parameter in space.items()}
         self._running: dict[int, optuna.Trial] = {}
@@ -36,86 +43,43 @@ class OptunaPeer:
         return Job(trial.number, trial.params)
 
     def report(self, trial: int, resource: int, value: float) -> Verdict:
-        """Go on."""
-        return Verdict.CONTINUE
-
-    def finish(self, trial: int, resource: int, value: float) -> None:
-        """Tell the study that the trial is complete."""
-        self._study.tell(self._running.pop(trial), value)
-
-
-class SyneTunePeer:
-    """ASHA of Syne Tune from the first level, called as its `Tuner` does, with default arguments.
-    In its current release this is the stopping variant."""
-
-    def __init__(self, task: Task, seed: int) -> None:
-        try:
-            from syne_tune.backend.trial_status import Trial
-            from syne_tune.optimizer import baselines
-            from syne_tune.optimizer.scheduler import SchedulerDecision
-        except ModuleNotFoundError as error:
-            raise SystemExit(f"{error}: pip install '.[benchmarks]'") from error
-
-        logging.getLogger("syne_tune").setLevel(logging.ERROR)
-        np.random.seed(seed)
-        self._trial, self._continue = Trial, SchedulerDecision.CONTINUE
-        self._scheduler = baselines.ASHA(
-            _domains(task.space),
-            metric=METRIC,
-            time_attr=RESOURCE,
-            max_t=task.total,
-            grace_period=1,
-            random_seed=seed,
-        )
-        self._trials: list[Any] = []
-
-    def ask(self) -> Job:
-        """The scheduler's next suggestion."""
-        suggestion = self._scheduler.suggest()
-        assert suggestion is not None, "a space of numbers is never exhausted"
-        assert suggestion.spawn_new_trial_id, "none of these schedulers pauses trials"
-        trial = self._trial(len(self._trials), dict(suggestion.config or {}), NO_TIME)
-        self._trials.append(trial)
-        self._scheduler.on_trial_add(trial)
-        return Job(trial.trial_id, dict(trial.config))
-
-    def report(self, trial: int, resource: int, value: float) -> Verdict:
-        """The scheduler's decision."""
-        heard = {METRIC: value, RESOURCE: resource}
-        if self._scheduler.on_trial_result(self._trials[trial], heard) == self._continue:
+        """What the pruner says."""
+        running = self._running[trial]
+        running.report(value, resource)
+        if not running.should_prune():
             return Verdict.CONTINUE
-        self._scheduler.on_trial_remove(self._trials[trial])
+        self._study.tell(self._running.pop(trial), state=optuna.trial.TrialState.PRUNED)
         return Verdict.STOP
 
     def finish(self, trial: int, resource: int, value: float) -> None:
-        """Tell the scheduler that the trial has ended, after its last result (as `Tuner` does)."""
-        if self.report(trial, resource, value) is Verdict.CONTINUE:
-            heard = {METRIC: value, RESOURCE: resource}
-            self._scheduler.on_trial_complete(self._trials[trial], heard)
+        """Tell the study that the trial is complete."""
+        running = self._running.pop(trial)
+        running.report(value, resource)
+        self._study.tell(running, value)
+
+    def recommended(self) -> Mapping[str, Any] | None:
+        """The best trial that is complete."""
+        try:
+            return self._study.best_params
+        except ValueError:
+            return None
 
 
-def _domains(space: dict[str, dict[str, Any]]) -> dict[str, Any]:
-    """A space of numbers and categories, in Syne Tune's terms."""
-    from syne_tune import config_space
-
-    make = {
-        ("float", False): config_space.uniform,
-        ("float", True): config_space.loguniform,
-        ("int", False): config_space.randint,
-        ("int", True): config_space.lograndint,
-    }
-    found = {}
-    for name, text in space.items():
-        if text["type"] == "categorical":
-            found[name] = config_space.choice(list(text["choices"]))
-        else:
-            found[name] = make[text["type"], text.get("log", False)](text["low"], text["high"])
-    return found
+def _with_hyperband(task: Task, seed: int) -> OptunaPeer:
+    pruner = HyperbandPruner(min_resource=1, max_resource=task.total)
+    return OptunaPeer(task, seed, TPESampler, pruner)
 
 
 PEERS: dict[str, Callable[[Task, int], Contender]] = {
-    "random": lambda task, seed: OptunaPeer(task, RandomSampler(seed=seed)),
-    "optuna-tpe": lambda task, seed: OptunaPeer(task, TPESampler(seed=seed)),
-    "syne-asha": SyneTunePeer,
+    "random": partial(OptunaPeer, sampler=RandomSampler),
+    "optuna-tpe": partial(OptunaPeer, sampler=TPESampler),
+    "optuna-hyperband": _with_hyperband,
+    "optuna-median": lambda task, seed: OptunaPeer(task, seed, TPESampler, MedianPruner()),
+    "smac": SmacPeer,
+    "syne-asha": partial(SyneTunePeer, "ASHA"),
+    "syne-bohb": partial(SyneTunePeer, "BOHB"),
+    "syne-mobster": partial(EarlierSyneTunePeer, "MOBSTER"),
+    "syne-hypertune": partial(EarlierSyneTunePeer, "HyperTune"),
+    "syne-dyhpo": partial(EarlierSyneTunePeer, "DyHPO"),
 }
 """The peers by name, each created from a task and a seed."""

@@ -9,7 +9,10 @@ At each moment, a method recommends a configuration. For hpsearch that is the fi
 the configuration with the best value reported so far, at any resource. This is Syne Tune's rule. It
 favours Optuna, whose own rule has no best trial before one is complete. Where curves turn upwards
 again it flatters early values, so peers are judged a second time by the configuration whose newest
-value is the best.
+value is the best, and those with a rule of their own a third time by theirs. hpsearch is judged by
+the best value it has shown too, so that one rule judges all.
+
+A peer is not told the budget, so that one race of it gives the results of several budgets.
 
 The recommendation is judged by its own final value: (value - best) / (median - best), at most 1,
 and 1 as long as there is no recommendation.
@@ -18,9 +21,9 @@ and 1 as long as there is no recommendation.
 import heapq
 import math
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from hpsearch.search.rungs import Verdict
 from races.curves import METRIC, Task
@@ -65,6 +68,14 @@ class Contender(Protocol):
         """Take the last value of a trial: at the full budget, or where it diverged."""
 
 
+@runtime_checkable
+class Recommending(Protocol):
+    """A contender with a rule of its own."""
+
+    def recommended(self) -> Mapping[str, Any] | None:
+        """The configuration that it hands out."""
+
+
 @dataclass
 class Result:
     """The result of a contender on a task with a seed."""
@@ -78,6 +89,10 @@ class Result:
     """The regret of the recommended configuration, at each mark."""
     latest: list[float] = field(default_factory=list)
     """The regret of the configuration with the best newest value, at each mark; of peers."""
+    own: list[float] = field(default_factory=list)
+    """The regret of what a peer hands out by a rule of its own, at each mark, if it has one."""
+    shown: list[float] = field(default_factory=list)
+    """The regret of the configuration with the best value shown, at each mark; of hpsearch."""
     decisions: int = 0
     """How often a free worker got a job."""
     deciding_s: float = 0.0
@@ -133,35 +148,48 @@ class _Report:
 
 
 class Race:
-    """Runs a peer on the virtual clock."""
+    """Runs a peer on the virtual clock, once for results that differ in the budget alone."""
 
-    def __init__(self, contender: Contender, task: Task, result: Result) -> None:
+    def __init__(self, contender: Contender, task: Task, *results: Result) -> None:
         self._contender = contender
         self._task = task
         self._curves = task.curves()
         self._judge = Judge(task, self._curves)
-        self._result = result
-        self._free = result.workers
+        self._results = results
+        self._free = results[0].workers
         self._coming: list[_Report] = []
         self._order = 0
         self._now = 0.0
+        self._decisions = 0
+        self._deciding_s = 0.0
         self._reached: dict[int, int] = {}
         self._best: tuple[float, dict[str, Any] | None] = (math.inf, None)
         self._newest: dict[int, tuple[float, dict[str, Any]]] = {}
         """By trial, its newest value and its configuration."""
 
-    def run(self, looks: list[float] | None = None) -> Result:
-        """Race until the last of these moments; without any, over the result's whole budget."""
-        looks = moments(self._task, self._result.terms) if looks is None else looks
+    def run(self, looks: list[float] | None = None) -> Sequence[Result]:
+        """Race until the last of these moments; without any, over the results' whole budgets."""
+        due = [
+            (moment, place)
+            for place, result in enumerate(self._results)
+            for moment in looks or moments(self._task, result.terms)
+        ]
         self._fill()
-        for moment in looks:
+        for moment, place in sorted(due):
             while self._coming and self._coming[0].time <= moment:
                 self._happen(heapq.heappop(self._coming))
                 self._fill()
-            self._result.regret.append(self._judge.of(self._best[1]))
-            self._result.latest.append(self._judge.of(self._best_newest()))
-        self._result.trials = len(self._reached)
-        return self._result
+            self._look(self._results[place])
+        return self._results
+
+    def _look(self, result: Result) -> None:
+        result.regret.append(self._judge.of(self._best[1]))
+        result.latest.append(self._judge.of(self._best_newest()))
+        if isinstance(self._contender, Recommending):
+            result.own.append(self._judge.of(self._contender.recommended()))
+        result.decisions = self._decisions
+        result.deciding_s = self._deciding_s
+        result.trials = len(self._reached)
 
     def _best_newest(self) -> dict[str, Any] | None:
         """The configuration of the trial whose newest value is the best."""
@@ -173,10 +201,10 @@ class Race:
         while self._free:
             began = time.process_time()
             job = self._contender.ask()
-            self._result.deciding_s += time.process_time() - began
+            self._deciding_s += time.process_time() - began
             if job is None:
                 return
-            self._result.decisions += 1
+            self._decisions += 1
             self._free -= 1
             self._train(job)
 
@@ -202,7 +230,7 @@ class Race:
             self._contender.finish(job.trial, report.level, value)
         else:
             over = self._contender.report(job.trial, report.level, value) is not Verdict.CONTINUE
-        self._result.deciding_s += time.process_time() - began
+        self._deciding_s += time.process_time() - began
         if over:
             self._free += 1
         else:

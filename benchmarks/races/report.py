@@ -12,7 +12,18 @@ from tables import show, standard_error
 PERCENTS = (5, 10, 25, 50, 100)
 """The marks that tables show, in percent of the budget."""
 OURS = "hpsearch"
-YARDSTICKS = {"random": "random in full", "optuna-tpe": "TPE in full", "syne-asha": "ASHA"}
+YARDSTICKS = {
+    "random": "random in full",
+    "optuna-tpe": "TPE in full",
+    "optuna-hyperband": "TPE, Hyperband",
+    "optuna-median": "TPE, median",
+    "smac": "SMAC",
+    "syne-asha": "ASHA",
+    "syne-bohb": "BOHB",
+    "syne-mobster": "MOBSTER",
+    "syne-hypertune": "Hyper-Tune",
+    "syne-dyhpo": "DyHPO",
+}
 """The methods that hpsearch must nowhere be behind."""
 CLEARLY = 2.0
 """How many standard errors make a difference clear."""
@@ -99,10 +110,10 @@ def difference(runs: Sequence[Result], others: Sequence[Result], percent: int) -
     return Difference(statistics.mean(pairs), standard_error(pairs))
 
 
-def by_latest(runs: Sequence[Result]) -> Sequence[Result]:
-    """The same races, judged by the configuration with the best newest value; as they are where
-    this is not known."""
-    return [replace(run, regret=run.latest or run.regret) for run in runs]
+def judged(runs: Sequence[Result], rule: str) -> Sequence[Result]:
+    """The same races, judged by another list of a result, such as `latest`; as they are where it is
+    not known."""
+    return [replace(run, regret=getattr(run, rule) or run.regret) for run in runs]
 
 
 def mean_ranks(results: Iterable[Result], methods: Sequence[str]) -> dict[str, dict[int, float]]:
@@ -183,22 +194,30 @@ def _comparisons(found: Sequence[Field]) -> list[dict[str, Any]]:
             "workers": str(field.terms.workers),
         }
         for method in (each for each in field.runs if each.startswith(OURS)):
-            for against, theirs in _rules(field):
+            runs = field.runs[method]
+            for against, ours, theirs in _rules(field, runs):
                 row = {**head, "method": method, "against": against}
                 for percent in PERCENTS:
-                    row[f"{percent}%"] = str(difference(field.runs[method], theirs, percent))
+                    row[f"{percent}%"] = str(difference(ours, theirs, percent))
                 rows.append(row)
     return rows
 
 
-def _rules(field: Field) -> Iterable[tuple[str, Sequence[Result]]]:
-    """The races of each yardstick, judged by what it showed best, and by what it showed last."""
+def _rules(
+    field: Field, ours: Sequence[Result]
+) -> Iterable[tuple[str, Sequence[Result], Sequence[Result]]]:
+    """The races of hpsearch and of each yardstick: judged by what that showed best, by what it
+    showed last, by its own rule, and both by what they showed best."""
     for peer, name in YARDSTICKS.items():
         runs = field.runs.get(peer, [])
         if runs:
-            yield name, runs
+            yield name, ours, runs
         if any(run.latest for run in runs):
-            yield f"{name}, by newest values", by_latest(runs)
+            yield f"{name}, by newest values", ours, judged(runs, "latest")
+        if any(run.own for run in runs):
+            yield f"{name}, by its own rule", ours, judged(runs, "own")
+        if runs and any(run.shown for run in ours):
+            yield f"{name}, both by values shown", judged(ours, "shown"), runs
 
 
 def _ranks(found: Sequence[Field]) -> list[dict[str, Any]]:

@@ -64,7 +64,8 @@ def raced(
     race = bench("races.race")
     result = race.Result("scripted", task.name, task.family, 0, workers)
     looks = None if minutes is None else [60 * each for each in minutes]
-    return race.Race(contender, task, result).run(looks)
+    (result,) = race.Race(contender, task, result).run(looks)
+    return result
 
 
 def test_a_paused_trial_goes_on_from_where_it_was_and_pays_only_for_the_rest(bench, small):
@@ -112,14 +113,33 @@ def test_a_task_that_is_nowhere_is_told(bench, data):
         bench("races.curves").tasks_in(data / "tasks.json", data, "lcbench")
 
 
-@pytest.mark.parametrize("name", ["random", "optuna-tpe"])
+NEEDS = {
+    **dict.fromkeys(["random", "optuna-tpe", "optuna-hyperband", "optuna-median"], "optuna"),
+    "smac": "smac",
+    **dict.fromkeys(["syne-asha", "syne-bohb"], "syne_tune.optimizer.schedulers.asha"),
+}
+
+
+@pytest.mark.filterwarnings("ignore::FutureWarning")
+@pytest.mark.parametrize("name", NEEDS)
 def test_a_peer_gets_better_over_its_budget(bench, small, name):
+    pytest.importorskip(NEEDS[name])
     race = bench("races.race")
     contender = bench("races.peers").PEERS[name](small, 1)
     result = raced(bench, small, contender, 4)
     assert len(result.regret) == race.MARKS
     assert result.regret[-1] < 0.2
     assert result.decisions >= result.trials >= race.FULL_TRIALS
+
+
+@pytest.mark.parametrize("name", ["syne-mobster", "syne-hypertune", "syne-dyhpo"])
+def test_a_slow_peer_gets_better_over_a_small_budget(bench, small, name):
+    pytest.importorskip("syne_tune.optimizer.legacy_baselines")
+    race = bench("races.race")
+    result = race.Result(name, small.name, small.family, 0, 2, budget=4)
+    race.Race(bench("races.peers").PEERS[name](small, 1), small, result).run()
+    assert result.regret[-1] < 0.5
+    assert result.decisions >= result.trials >= 4
 
 
 @pytest.mark.thorough

@@ -5,6 +5,8 @@ from typing import Any
 
 import pytest
 
+from hpsearch.search.rungs import Verdict
+
 BEFORE = {
     "method": "random",
     "task": "small",
@@ -92,7 +94,52 @@ def test_a_larger_budget_is_spent(bench, small):
     assert 40 <= spent[40] <= 46
 
 
+def test_one_race_of_a_peer_gives_the_results_of_several_budgets(bench, small):
+    race, peers = bench("races.race"), bench("races.peers").PEERS
+
+    def raced(*budgets: int) -> Any:
+        results = [race.Result("m", "small", "taskset", 0, 2, budget=each) for each in budgets]
+        return race.Race(peers["optuna-hyperband"](small, 1), small, *results).run()
+
+    for result in raced(10, 3):
+        (alone,) = raced(result.budget)
+        assert result.regret == alone.regret
+        assert result.latest == alone.latest
+        assert (result.own, result.trials) == (alone.own, alone.trials)
+
+
+def test_only_races_that_differ_in_the_budget_of_a_peer_run_together(bench, schedule, several):
+    terms = [bench("races.race").Terms(trials, 8) for trials in (5, 10)]
+    entries = schedule.races(["hpsearch", "random"], several[:1], [0, 1], terms)
+    groups = bench("anytime").together(entries)
+    assert sorted((group[0].method, len(group)) for group in groups) == [
+        *[("hpsearch", 1)] * 4,
+        *[("random", 2)] * 2,
+    ]
+
+
+def test_optuna_hands_out_nothing_by_its_own_rule_before_a_trial_is_complete(bench, small):
+    race = bench("races.race")
+    result = race.Result("m", "small", "taskset", 0, 1, budget=2)
+    race.Race(bench("races.peers").PEERS["optuna-median"](small, 1), small, result).run()
+    assert result.own[45] == 1.0
+    assert result.regret[45] < 1.0
+    assert result.own[55] < 1.0
+
+
+def test_a_trial_that_optuna_prunes_ends_and_is_no_longer_running(bench, small):
+    peer = bench("races.peers").PEERS["optuna-median"](small, 1)
+    for trial in range(5):
+        peer.ask()
+        peer.report(trial, 1, 0.1)
+        peer.finish(trial, 9, 0.1)
+    peer.ask()
+    assert peer.report(5, 1, 0.9) is Verdict.STOP
+    assert peer.recommended() is not None
+
+
 def test_the_first_configuration_of_the_ranking_is_recommended(bench, small):
     result = bench("races.race").Result("hpsearch", "small", "taskset", 0, 2, budget=3)
     bench("races.ours").race(small, 7, {"sampler": {"kind": "random"}}, result)
     assert result.regret[-1] < result.regret[0] == 1.0
+    assert result.shown[-1] < result.shown[0] == 1.0

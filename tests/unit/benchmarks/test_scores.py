@@ -134,15 +134,18 @@ def test_the_report_says_where_ours_is_behind(bench, scores, made, capsys):
     assert "BEHIND by more than twice the standard error in 6 of 10" in targets
 
 
-def test_a_peer_is_judged_by_either_rule(bench, scores, made, capsys):
-    """By its newest values the peer is better than by the best ones on the way, and than ours."""
+def test_a_peer_is_judged_by_every_rule(bench, scores, made, capsys):
+    """By its newest values and by its own rule the peer is better than by the best ones on the way,
+    and than ours, which is as good by what it showed."""
     ours, peer = made("hpsearch", {"t": [0.3, 0.3]}), made("random", {"t": [0.5, 0.5]})
     for run in peer:
-        run.latest = [0.2] * 100
+        run.latest, run.own = [0.2] * 100, [0.1] * 100
+    for run in ours:
+        run.shown = [0.5] * 100
     bench("races.report").report(ours + peer, ["hpsearch", "random"])
     lines = [line.split() for line in capsys.readouterr().out.splitlines()]
-    by_best, by_newest = [line for line in lines if line[4:7] == ["random", "in", "full"]] + [
-        line for line in lines if line[4:7] == ["random", "in", "full,"]
-    ]
+    by_best, by_newest, by_own, by_shown = [line for line in lines if line[4:6] == ["random", "in"]]
     assert by_best[-4:] == ["-0.200", "±", "0.000", "ahead"]
     assert by_newest[-4:] == ["+0.100", "±", "0.000", "BEHIND"]
+    assert by_own[-4:] == ["+0.200", "±", "0.000", "BEHIND"]
+    assert by_shown[-3:] == ["+0.000", "±", "0.000"]
