@@ -146,9 +146,10 @@ def prepare(
     for text in versions.begin_due(history, sessions, run.seal, now, widened):
         log.warning("version %d of %s begins: %s", history.version, run.spec.study, text)
     if run.former is not None:
-        outside, known = widen(history, run.former, run.spec), len(history.trials)
-        what = "lie in its space; the others stay on record, and are not compared"
-        log.warning("%d of %d trials %s", known - outside, known, what)
+        outside = widen(history, run.former, run.spec)
+        if outside:
+            what = "lie outside its space: they stay on record, and are not compared"
+            log.warning("%d of %d trials %s", outside, len(history.trials), what)
     failed = [history.trials[number] for number in run.retry]
     since = retries.since_failure(sessions, failed, runs_on)
     for line in retries.in_words(since):
