@@ -132,8 +132,8 @@ def test_the_pages_on_a_study_that_runs_and_on_reports_can_be_followed(tmp_path)
     shell = pages.Shell(tmp_path, {"HPSEARCH_STORAGE": url})
     shell.walk("report")
     asking = re.findall(r"^\| `(hpsearch .+?)` \|", pages.read("while-it-runs"), re.MULTILINE)
-    assert len(asking) == 5
     only_asks = [each for each in asking if not each.startswith("hpsearch resume")]
+    assert len(only_asks) == 4
     said = [shell.call(command) for command in only_asks]
     assert all("no driver" in each or "nobody drives" in each for each in said), said
     shell.walk("while-it-runs")
