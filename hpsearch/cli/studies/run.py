@@ -1,7 +1,7 @@
 """`hpsearch run` and `hpsearch resume`: drive a study in this process until it ends."""
 
 import shlex
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import closing
 from functools import partial
 from pathlib import Path
@@ -22,13 +22,13 @@ from hpsearch.domain.records import StudyRecord, StudyState
 from hpsearch.errors import StudyExists, UserError
 from hpsearch.running import loading
 from hpsearch.running.checkpoint_folders import folder_of, folder_of_new
-from hpsearch.running.creation.seal import seal_of
+from hpsearch.running.creation.seal import Seal, seal_of
 from hpsearch.running.creation.study import create_study, spec_of
 from hpsearch.running.driver.loop import Driver, watched_by
 from hpsearch.running.executors.cluster.address import refuse_unreachable
 from hpsearch.running.study_run import on_ray, retries, versions
 from hpsearch.running.study_run.ends import interruption_of
-from hpsearch.running.study_run.file_changes import changes_between
+from hpsearch.running.study_run.file_changes import FileChanges, changes_between
 from hpsearch.running.study_run.ownership import refuse_if_held
 from hpsearch.running.study_run.signals import stopped_by_signals
 from hpsearch.running.study_run.watching import prepared, watching
@@ -144,17 +144,14 @@ def resume_study(
         study = history.study
         submitted_by(launched_by(study.base, name, options.storage))
         _refuse_imported(study)
-        changes: Mapping[str, str] = {}
-        widened: Mapping[str, str] = {}
-        former = None
+        former = spec_of(study)
+        changes = FileChanges(study.spec)
         if source is not None:
-            former = spec_of(study)
-            found = changes_between(former, load(source, inspect=loading.inspect))
-            found.refuse(name)
-            study.spec, changes, widened = found.text, found.allowed, found.widened
-            for key, text in changes.items():
+            changes = changes_between(former, load(source, inspect=loading.inspect))
+            changes.refuse(name)
+            for key, text in changes.allowed.items():
                 note(f"{key} {text}")
-        study.spec = with_budget(study.spec, budget)
+        study.spec = with_budget(changes.text, budget)
         had: dict[int, int] = {}
         if retry is not None:
             with store.reading() as connection:
@@ -164,7 +161,7 @@ def resume_study(
             study.base = str(base.absolute())
         spec = spec_of(study)
         refuse_asked(spec)
-        if widened:
+        if changes.widened:
             refuse_unmeasured(history, spec)
         if had:
             retries.refuse_used_up(spec, history)
@@ -175,16 +172,14 @@ def resume_study(
         if finish is not None:
             _note_finish(spec, history, finish)
         elif study.state is StudyState.FINISHED and not (
-            budget or known_good or had or changes or widened
+            budget or known_good or had or changes.allowed or changes.widened
         ):
             note(f"study {name} has already ended: {study.reason}")
             note(f"to continue it, raise a limit: hpsearch resume {name} --trials N")
             return
         seal = seal_of(spec)
         if not changed and not had:
-            with store.reading() as connection:
-                sessions = environments_of(connection, find_study(connection, name))
-            versions.refuse_changed(history, sessions, seal)
+            _refuse_changed(store, history, seal)
         resources, trackers = _resources(options, spec), _installed(spec)
         study_run = on_ray.StudyRun(
             spec,
@@ -193,12 +188,12 @@ def resume_study(
             options.address,
             known_good,
             trackers,
-            finish,
-            list(had),
-            changes,
-            widened,
-            former if widened else None,
-            seal,
+            finish=finish,
+            retry=list(had),
+            changes=changes.allowed,
+            widened=changes.widened,
+            former=former if changes.widened else None,
+            seal=seal,
         )
         further = len(study.enqueued) + len(known_good)
         drawn = sum(trial.role in (Role.SEARCH, Role.PROPOSED) for trial in history.trials)
@@ -206,6 +201,13 @@ def resume_study(
         if finish is not None:
             _refuse_unfinished(history, finish)
         retries.refuse_idle(history, had)
+
+
+def _refuse_changed(store: Store, history: History, seal: Seal) -> None:
+    with store.reading() as connection:
+        study = find_study(connection, history.study.name)
+        sessions = environments_of(connection, study)
+    versions.refuse_changed(history, sessions, seal)
 
 
 def _note_finish(spec: StudySpec, history: History, number: int) -> None:

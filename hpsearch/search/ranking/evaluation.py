@@ -31,16 +31,19 @@ class Evaluation:
 
     def deviation(self, share: float) -> float:
         """The standard deviation of a share of the samples from one training to another."""
-        likely = (abs(share) * self.samples + 1) / (self.samples + 2)
+        likely = (min(1.0, abs(share)) * self.samples + 1) / (self.samples + 2)
         return ANSWERED_ANEW * math.sqrt(likely * (1 - likely) / self.samples)
 
 
 def evaluation_of(ends: Sequence[float]) -> Evaluation | None:
     """The evaluation behind the ends of a study's best trials, the best first, of either sign; None
     where they are no shares of samples."""
-    shares = {abs(end) for end in ends if 0 < abs(end) < 1}
+    if not (all(0 <= end <= 1 for end in ends) or all(-1 <= end <= 0 for end in ends)):
+        return None
+    shares = {abs(end) for end in ends} - {0.0, 1.0}
     fractions = {share: Fraction(share).limit_denominator(MOST) for share in shares}
-    if len(shares) < FEWEST_SHARES or any(map(_is_off, fractions.items())):
+    is_off = any(abs(share - fraction) > ROUNDED for share, fraction in fractions.items())
+    if len(shares) < FEWEST_SHARES or is_off:
         return None
     samples = math.lcm(*(each.denominator for each in fractions.values()))
     if not FEWEST <= samples <= MOST or samples in AS_PRINTED:
@@ -50,8 +53,3 @@ def evaluation_of(ends: Sequence[float]) -> Evaluation | None:
     near = sum(abs(end - ends[0]) <= 2 * deviation for end in ends)
     largest = NormalDist().inv_cdf((near - 0.375) / (near + 0.25))
     return Evaluation(samples, largest * deviation)
-
-
-def _is_off(pair: tuple[float, Fraction]) -> bool:
-    share, fraction = pair
-    return abs(share - fraction) > ROUNDED

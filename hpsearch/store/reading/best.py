@@ -137,31 +137,32 @@ def _ranking(connection: sa.Connection, study: StudyHead, rows: Sequence[TrialRo
 
 
 def _spread(connection: sa.Connection, study: StudyHead) -> Spread | None:
-    standing, sign = TRIAL.standing, sign_of(study.direction)
-    worst: Sql = sa.func.max(standing)
-    best_first = standing.asc()
+    worst: Sql = sa.func.max(TRIAL.standing)
     if study.direction == "maximize":
-        worst, best_first = sa.func.min(standing), standing.desc()
-    keeps_limits = sa.and_(TRIAL.study_id == study.id, RANKED, TRIAL.violation == 0)
-    facts = sa.select(sa.func.count(), worst).where(keeps_limits)
+        worst = sa.func.min(TRIAL.standing)
+    facts = sa.select(sa.func.count(), worst).where(_keeps_limits(study))
     count, last = connection.execute(facts).one()
-    in_order = sa.select(standing).where(keeps_limits).order_by(best_first)
+    best = partial(_best_scores, connection, study, _keeps_limits(study))
+    return spread_of(count, best, sign_of(study.direction) * (last or 0.0))
 
-    def best(most: int) -> list[float]:
-        first = connection.scalars(in_order.limit(most))
-        return [sign * each for each in first]
 
-    return spread_of(count, best, sign * (last or 0.0))
+def _best_scores(
+    connection: sa.Connection, study: StudyHead, which: Condition, most: int
+) -> list[float]:
+    standing, sign = TRIAL.standing, sign_of(study.direction)
+    best_first = standing.desc() if study.direction == "maximize" else standing.asc()
+    found = connection.scalars(sa.select(standing).where(which).order_by(best_first).limit(most))
+    return [sign * each for each in found]
+
+
+def _keeps_limits(study: StudyHead) -> Condition:
+    return sa.and_(TRIAL.study_id == study.id, RANKED, TRIAL.violation == 0)
 
 
 def _ends(connection: sa.Connection, study: StudyHead) -> list[float]:
     """The scores that the best complete trials of a study ended with, the best first."""
-    sign, standing = sign_of(study.direction), TRIAL.standing
-    best_first = standing.desc() if study.direction == "maximize" else standing.asc()
-    is_complete = TRIAL.state == State.COMPLETE.value
-    keeps_limits = sa.and_(TRIAL.study_id == study.id, RANKED, TRIAL.violation == 0)
-    chosen = sa.select(standing).where(keeps_limits, is_complete)
-    return [sign * each for each in connection.scalars(chosen.order_by(best_first).limit(ENDS))]
+    complete = sa.and_(_keeps_limits(study), TRIAL.state == State.COMPLETE.value)
+    return _best_scores(connection, study, complete, ENDS)
 
 
 def _earlier_repeats(connection: sa.Connection, study: StudyHead) -> EarlierRepeats:

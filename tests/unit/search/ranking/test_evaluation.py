@@ -26,6 +26,8 @@ def test_shares_tell_of_how_many_samples_they_are(samples, kind, sign):
         [0.912, 0.906, 0.873, 0.831],
         [0.3712345, 0.3956123, 0.412341, 0.5],  # a loss
         [93.5, 92.0, 91.5],
+        [-1.5, -0.75, -0.675, -0.025],  # no share is above 1
+        [-0.175, -0.05, 0.025, 0.1],  # or of either sign
         [1.0, 1.0, 0.5, 0.5],
         [float("1e-300"), 0.5, 0.25],
         [],
@@ -42,6 +44,15 @@ def test_the_best_of_many_equal_ones_is_luckier_than_one_that_is_far_ahead():
     assert ahead is not None
     assert near.luck > near.deviation(280 / 300)
     assert ahead.luck == 0
+
+
+def test_a_study_of_numbers_that_lie_on_a_grid_is_ranked_also_where_some_are_no_shares():
+    values = [0.025, 0.05, 0.125, 0.175, 0.3] * 4 + [1.5]
+    trials = [
+        Trial(n, State.COMPLETE, {}, value=value, resource=9) for n, value in enumerate(values)
+    ]
+    assert rank(trials, "minimize")[-1].trial.value == 1.5
+    assert rank(trials, "maximize")[0].trial.value == 1.5
 
 
 def test_intervals_hold_nine_in_ten_trainings_that_differ_by_their_samples_alone():
