@@ -18,8 +18,8 @@ from trials.settings import some
 from trials.tasks.command.program import LineReader, Program, own_environment
 from trials.tasks.command.report_stream import FROM_0, JsonLines
 
-LIMIT_S = 20.0
-"""Seconds that a command is run for."""
+LIMIT_S = 40.0
+"""Seconds that a command is run for: Lightning alone takes ten to be imported."""
 ENOUGH = 2
 """Reports after which it has shown what it prints."""
 _SEED = re.compile(r"(?<![\w-])--(?:random[-_]?|rng[-_]|manual[-_])?(?:seed|state)(?![\w-])")
@@ -50,10 +50,11 @@ def reports_of(
     run: str, values: Mapping[str, float], folder: Path, metric: str, unit: Unit
 ) -> Sequence[ProposedPattern | ProposedFiles]:
     """The patterns for what a command with placeholders prints in a folder, the likeliest first, or
-    else the files that it writes."""
+    the files that it writes, where no pattern reads as much."""
 
     def is_enough(lines: Sequence[bytes]) -> bool:
-        return any(len(each.reports) >= ENOUGH for each in proposals(lines, metric, unit))
+        found = proposals(lines, metric, unit)
+        return any(len(each.reports) >= ENOUGH for each in found) or _has_enough_files(own)
 
     with drafts.temporary("hpsearch-init-") as own:
         given = {**values, FOLDER: str(own), SEED: 0}
@@ -61,7 +62,15 @@ def reports_of(
         printed = _printed(words, folder, is_enough)
         if any(True for line in printed for _ in JsonLines(RESOURCE).reports_in(line)):
             return []
-        return proposals(printed, metric, unit) or _files_in(own, metric, unit)
+        found = proposals(printed, metric, unit)
+        files = _files_in(own, metric, unit)
+        is_read = any(len(each.reports) >= ENOUGH for each in found)
+        return files if files and not is_read else found
+
+
+def _has_enough_files(folder: Path) -> bool:
+    found = (files.found_in(folder) for _, files in report_files())
+    return any(each is not None and len(each[1]) >= ENOUGH for each in found)
 
 
 def _files_in(folder: Path, metric: str, unit: Unit) -> list[ProposedFiles]:

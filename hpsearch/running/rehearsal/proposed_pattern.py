@@ -35,10 +35,11 @@ _COUNTERS = {
     Unit.STEPS: re.compile(r"step|iter|update|round|(?:^|[_/])it$", re.IGNORECASE),
 }
 _COUNTER = re.compile(r"epoch|step|iter|round|batch|update|resource|(?:^|_)(?:ep|it)$", re.I)
+_LIMIT = re.compile(r"(?:max|min|num|every)_", re.IGNORECASE)
 _NOT_A_METRIC = re.compile(
     r"(?:^|[_/ -])(?:lr|learning_rate|\w*time\w*|dur|duration|elapsed|eta|secs?|seconds?|speed|took"
     r"|mem\w*|fps|gpus?|cpus?|seed|size|params?|parameters|grad_?norm|rank|node|host|v_num|info"
-    r"|debug|warning|error|patience|in|of|samples|line|port|pid|version|device|cuda|total|s"
+    r"|debug|warning|error|patience|at|for|in|of|on|to|using|with|samples|line|port|pid|version|device|cuda|total|s"
     r"|file|number|dataloader|remaining|hours?|min|minutes?)\d*$|\.(?:py|cc|cpp|log)$|per_sec"
     r"|(?:^|[_/ -])(?:best|num|n)[_ ]|^best$",
     re.IGNORECASE,
@@ -79,7 +80,7 @@ class Number:
 
     @property
     def is_counter(self) -> bool:
-        return _COUNTER.search(self.name) is not None
+        return _COUNTER.search(self.name) is not None and not _LIMIT.match(self.name)
 
 
 @dataclass

@@ -163,6 +163,11 @@ def test_other_metrics_are_proposed_after_the_likeliest():
     ]
 
 
-@pytest.mark.parametrize("line", ["loading", "done in 3 s", "epoch 3", "accuracy: 0.5", ""])
+LAST_WORD = "`Trainer.fit` stopped: `max_epochs=6` reached, using 0 cores"
+
+
+@pytest.mark.parametrize(
+    "line", ["loading", "done in 3 s", "epoch 3", "accuracy: 0.5", "", LAST_WORD]
+)
 def test_where_no_line_has_a_count_and_a_metric_nothing_is_proposed(line):
     assert proposals([line.encode()], "accuracy", Unit.EPOCHS) == []
