@@ -92,10 +92,10 @@ class TrialLog:
         """Note the value of the first objective that is expected of a trial in full, in the
         metric's own unit and sign, its standard deviation and its 90% interval, unless they are the
         `SAME`."""
-        now = [_finite(each) for each in (value, deviation, low, high)]
-        if now[0] is None:
-            now = [None] * len(EXPECTED)
-        before = [getattr(trial, name) for name in EXPECTED]
+        if _finite(value) is None:
+            value = deviation = low = high = None
+        now = value, *map(_finite, (deviation, low, high))
+        before = trial.expected, trial.expected_deviation, trial.expected_low, trial.expected_high
         if all(map(_same, before, now)):
             return
         for name, each in zip(EXPECTED, now, strict=True):

@@ -292,8 +292,11 @@ class Trial:
 
 def violation_of(system_attrs: Mapping[str, Any]) -> float:
     """The excess of a trial over limits, as a sum of shares of them; 0 if it keeps them all."""
-    margins = (float(value) for key, value in system_attrs.items() if key.startswith(CONSTRAINT))
-    return sum(margin for margin in margins if margin > 0)
+    excess = 0.0
+    for key in system_attrs:
+        if key.startswith(CONSTRAINT):
+            excess += max(0.0, float(system_attrs[key]))
+    return excess
 
 
 @dataclass(slots=True)
