@@ -29,7 +29,7 @@ def trial_budget(spec: StudySpec) -> Budget:
     per_trial = spec.budget.per_trial
     both = {*_report_grid(per_trial), *rung_levels(spec)}
     levels = _ascending(both, per_trial)
-    return Budget(per_trial.unit, per_trial.total, levels)
+    return Budget(per_trial.unit, per_trial.total, levels, per_trial.each)
 
 
 def rung_levels(spec: StudySpec) -> tuple[float, ...]:

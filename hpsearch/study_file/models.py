@@ -26,11 +26,12 @@ from hpsearch.study_file.types import (
     GpuPrice,
     Gpus,
     Positive,
+    Rounds,
     StudyName,
     Workers,
 )
 from hpsearch.study_file.validation import Mistake, Model
-from trials.contract import Unit
+from trials.contract import LENGTHS, ROUNDS, Budget, Unit
 from trials.running import report_grid
 from trials.settings import in_full
 
@@ -73,7 +74,8 @@ class Limit(Model):
 
 
 class PerTrial(Model):
-    """The length of one trial: exactly one of steps, epochs, samples, tokens and seconds."""
+    """The length of one trial: exactly one of steps, epochs, samples, tokens and seconds; and how
+    often it is trained to that length."""
 
     steps: Count | None = None
     """Optimizer steps."""
@@ -85,33 +87,43 @@ class PerTrial(Model):
     """Tokens of texts, without padding."""
     seconds: Positive | None = None
     """Seconds of training."""
+    folds: Rounds | None = None
+    """Train on this many folds of the data in turn; the value is the mean over them."""
+    seeds: Rounds | None = None
+    """Train with this many seeds in turn; the value is the mean over them."""
     report_every: Positive | None = None
     """The amount of training between two evaluations of a trial, in the same unit."""
     time_limit_s: Duration | None = Field(default=None, alias="time_limit")
     """Seconds after which an attempt is stopped and fails with a timeout."""
 
     def mistakes(self) -> Iterator[Mistake]:
-        given = [unit.value for unit in self._units()]
+        given = [unit.value for unit in LENGTHS if getattr(self, unit.value) is not None]
         if not given:
             yield "", "sets no length; give one of steps, epochs, samples, tokens or seconds"
         for name in given[1:]:
             what = f"cannot be combined with {given[0]}: a trial is measured in one unit"
             yield name, f"{what}; keep one"
+        if self.folds and self.seeds:
+            what = "cannot be combined with folds: each fold has a seed of its own already"
+            yield "seeds", f"{what}; keep one"
         if len(given) != 1:
             return
-        problem = report_grid.problem_with_interval(self.unit, self.total, self.report_interval)
+        amount = float(getattr(self, given[0]))
+        problem = report_grid.problem_with_interval(self.length, amount, self._interval)
         if problem is not None:
             place = "report_every" if self.report_every else given[0]
             yield place, problem
 
     @cached_property
-    def unit(self) -> Unit:
-        return next(self._units())
+    def length(self) -> Unit:
+        """The unit of one training."""
+        return next(unit for unit in LENGTHS if getattr(self, unit.value) is not None)
 
-    def _units(self) -> Iterator[Unit]:
-        for unit in Unit:
-            if getattr(self, unit.value) is not None:
-                yield unit
+    @cached_property
+    def unit(self) -> Unit:
+        """What counts how far a trial is: its rounds, if it has any, or else its length."""
+        rounds = (unit for unit in ROUNDS if getattr(self, unit.value) is not None)
+        return next(rounds, self.length)
 
     @cached_property
     def total(self) -> float:
@@ -119,11 +131,24 @@ class PerTrial(Model):
 
     @property
     def report_interval(self) -> float:
-        """The amount of training between two reports, in `unit`: `report_every`, or else 1 epoch or
-        a tenth of the total."""
+        """The amount of training between two reports, in `unit`: a round, or `report_every`, or
+        else 1 epoch or a tenth of the total."""
+        return self._interval if self.unit is self.length else 1.0
+
+    @property
+    def each(self) -> Budget | None:
+        """The budget of each round; None without rounds."""
+        if self.unit is self.length:
+            return None
+        total = float(getattr(self, self.length.value))
+        return Budget(self.length, total, report_grid.grid(self.length, total, self._interval))
+
+    @property
+    def _interval(self) -> float:
         if self.report_every is not None:
             return self.report_every
-        return report_grid.usual_interval(self.unit, self.total)
+        total = float(getattr(self, self.length.value))
+        return report_grid.usual_interval(self.length, total)
 
 
 class StudyBudget(Model):

@@ -17,6 +17,7 @@ from trials.contract import Rehearsed, Setup, TaskError
 from trials.descriptions.builtin import describe
 from trials.descriptions.models import KEY
 from trials.devices.memory import keep_to_share
+from trials.running.rounds import in_rounds
 from trials.running.runner import failure_of
 
 HEAVY = {"batch_size", "max_length", "max_target_length", "width", "depth", "lora_rank"}
@@ -47,7 +48,7 @@ def rehearse(
         if isinstance(gpus, float | int) and gpus > 0:
             keep_to_share(device, gpus)
         try:
-            task = loading.load(spec.task, spec.base)
+            task = in_rounds(loading.load(spec.task, spec.base), budget)
             assert isinstance(task, Rehearsed), "every built-in task is"
             data = task.prepare(setup.params)
             for line in task.remarks(setup.params, data):

@@ -103,11 +103,19 @@ class CurveReader:
         total: The full trial budget, in its unit.
         losses: Names of a validation loss, and of a training loss; the first one of each that is
             reported counts beside the objective.
+        are_means: Whether values are means over folds or seeds, of which the latest is the best.
     """
 
     def __init__(
-        self, encoding: SpaceEncoding, history: History, total: float, losses: Losses = ((), ())
+        self,
+        encoding: SpaceEncoding,
+        history: History,
+        total: float,
+        losses: Losses = ((), ()),
+        *,
+        are_means: bool = False,
     ) -> None:
+        self._are_means = are_means
         self._encoding = encoding
         self._history = history
         self._total = total
@@ -197,7 +205,7 @@ class CurveReader:
             return None
         shares = at_marks(sorted(values))
         shown = tuple(values[share] for share in shares)
-        best = min(values.values())
+        best = shown[-1] if self._are_means else min(values.values())
         outside = trial.violation > 0
         rows = self._rows(trial, shares, shown)
         return ShownCurve(number, point, tuple(shares), shown, best, outside, rows)

@@ -12,6 +12,7 @@ from trials.checkpoints.disk import drafts
 from trials.checkpoints.folders import is_url
 from trials.checkpoints.manifests import Label
 from trials.contract import TRAINED_TO, Goal, Item, Note, Question, Report, Setup, TrialStopped
+from trials.descriptions.command_line import FOLD, FOLDS
 from trials.foreign import plain
 from trials.running.reported import LENGTHS, Stopwatch, numbers_of, plain_note, resource_of
 from trials.settings import in_full
@@ -168,6 +169,8 @@ class FunctionTrial:
         unit: The unit of the budget, such as epochs.
         report_at: The ascending levels at which the study wants a report; the last one is the
             budget.
+        fold, folds: The number, from 0, of the fold to measure on, and how many there are; None
+            where the budget has no folds: train on everything.
         device: A torch device name, such as cpu or cuda:0.
         folder: The trial's own folder: a path, or a URL where checkpoints go to a store.
         checkpoint: The folder of a checkpoint to continue from, or None to start afresh.
@@ -185,6 +188,8 @@ class FunctionTrial:
         self.budget: int | float = int(total) if total == int(total) else total
         self.unit = setup.budget.unit
         self.report_at = setup.budget.report_at
+        self.fold = None if setup.fold is None else setup.fold.number
+        self.folds = None if setup.fold is None else setup.fold.of
         self.device = setup.device
         self.folder = setup.folder
         self.checkpoint = call.checkpoint
@@ -214,9 +219,13 @@ class FunctionTrial:
         """A parameter of the trial; the default if it has none of that name.
 
         `seed` is the trial's seed, and the name of the budget's unit, such as `epochs`, its budget.
+        Where the budget has folds, `fold` and `folds` are the attributes.
         """
         self.unread.discard(name)
-        known = {"seed": self.seed, self.unit.value: self.budget, **self.params}
+        known: dict[str, Any] = {"seed": self.seed, self.unit.value: self.budget}
+        if self.fold is not None:
+            known |= {FOLD: self.fold, FOLDS: self.folds}
+        known |= self.params
         return known.get(name, default)
 
     def report(self, resource: float, metrics: Mapping[str, Any], *, is_last: bool = False) -> None:
