@@ -72,6 +72,14 @@ class EarlierRepeats:
 NONE_EARLIER = EarlierRepeats()
 
 
+@dataclass(frozen=True, slots=True)
+class Noise:
+    """How far values vary: the sum of their squared deviations, and its degrees of freedom."""
+
+    squares: float = 0.0
+    freedom: int = 0
+
+
 def spread_of(
     count: int, best: Callable[[int], Iterable[float]], worst: float = 0.0
 ) -> Spread | None:
@@ -114,6 +122,7 @@ class Seeds:
         spread: Of the best third of its trials; None if nothing is known of it.
         earlier: The repeats of earlier studies.
         evaluation: The samples behind its values; None if they are not known.
+        rounds: Of its values as means over folds or seeds.
     """
 
     def __init__(
@@ -122,12 +131,14 @@ class Seeds:
         spread: Spread | None,
         earlier: EarlierRepeats = NONE_EARLIER,
         evaluation: Evaluation | None = None,
+        rounds: Noise = Noise(),
     ) -> None:
         self._spread = spread
         self._evaluation = evaluation
         self.worst = () if spread is None else (spread.worst,)
         """The worst score of the study's trials, if that is known."""
-        squares, freedom = repeats.squares, repeats.freedom
+        squares = repeats.squares + rounds.squares
+        freedom = repeats.freedom + rounds.freedom
         self._are_measured = freedom > 0
         if spread is not None:
             shares = FREEDOM * SHARE**2 + earlier.squares
