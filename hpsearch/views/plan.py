@@ -84,7 +84,9 @@ def _search(spec: StudySpec) -> dict[str, str]:
         "pruner": spec.search.pruner.kind,
     }
     reports = count(len(trial_budget(spec).report_at), "report")
-    facts["each trial"] = f"{in_unit(per_trial.total, per_trial.unit.value)}, {reports}"
+    each = per_trial.each
+    of = "" if each is None else f" of {in_unit(each.total, each.unit.value)}"
+    facts["each trial"] = f"{in_unit(per_trial.total, per_trial.unit.value)}{of}, {reports}"
     if spec.requires:
         facts["requires"] = ", ".join(each.text for each in spec.requires)
     if spec.constraints:

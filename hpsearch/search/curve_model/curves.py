@@ -8,9 +8,11 @@ differences matter.
 
 import bisect
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import chain
+from itertools import chain, pairwise
+from statistics import fmean
 
 import numpy as np
 
@@ -103,7 +105,8 @@ class CurveReader:
         total: The full trial budget, in its unit.
         losses: Names of a validation loss, and of a training loss; the first one of each that is
             reported counts beside the objective.
-        are_means: Whether values are means over folds or seeds, of which the latest is the best.
+        are_means: Whether values are means over folds or seeds: the latest of a trial is its best,
+            and all are as if the later folds were included, by what these change in other trials.
     """
 
     def __init__(
@@ -116,6 +119,7 @@ class CurveReader:
         are_means: bool = False,
     ) -> None:
         self._are_means = are_means
+        self._shifts: Mapping[float, float] = {}
         self._encoding = encoding
         self._history = history
         self._total = total
@@ -136,12 +140,19 @@ class CurveReader:
         its best value; and of those that failed. The list changes with the next call."""
         trials = self._history.trials
         self._clock, changed = self._history.shown_since(self._clock)
+        if self._are_means and changed and self._has_shifted():
+            changed = list(range(len(trials)))
         for number in changed:
             before = self.known.get(number)
             now = self.read(trials[number])
             if _shown(before) != _shown(now):
                 self._replace(before, now)
         return self._ordered
+
+    def _has_shifted(self) -> bool:
+        before, self._shifts = self._shifts, {}
+        self._shifts = shifts_of(map(self._values, self._history.trials))
+        return before != self._shifts
 
     def _replace(self, before: ShownCurve | None, now: ShownCurve | None) -> None:
         self.changes += 1
@@ -234,11 +245,29 @@ class CurveReader:
         for resource, report in trial.reports.items():
             value = report.value
             if value is not None and math.isfinite(value):
-                values[self._share(resource)] = self._sign * value
+                share = self._share(resource)
+                values[share] = self._sign * value + self._shifts.get(share, 0.0)
         final = trial.value
         if values or trial.state is not State.COMPLETE or final is None:
             return values
         return {1.0: self._sign * final}
+
+
+def shifts_of(curves: Iterable[Mapping[float, float]]) -> dict[float, float]:
+    """What later folds add to a mean over the first ones, by its share: the sum of what each has
+    added in the trials that went on to it."""
+    added: defaultdict[float, list[float]] = defaultdict(list)
+    for curve in curves:
+        shares = sorted(curve)
+        if shares:
+            added[shares[0]] += []
+        for before, share in pairwise(shares):
+            added[share].append(curve[share] - curve[before])
+    found, total = {}, 0.0
+    for share in sorted(added, reverse=True):
+        found[share] = total
+        total += fmean(added[share]) if added[share] else 0.0
+    return found
 
 
 def at_marks(shares: Sequence[float]) -> list[float]:

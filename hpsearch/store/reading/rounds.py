@@ -1,4 +1,4 @@
-"""What the folds, or the seeds, of a study's trials tell of their values, which are means over them.
+"""What the folds, or the seeds, of a study tell of the values of its trials, the means over them.
 
 A report is the mean over the rounds so far, so that two of them tell a round's own value. What is
 left of these, after the mean of each complete trial and that of each round, is how far a training
