@@ -37,6 +37,8 @@ from trials.running.randomness import Use, derive
 from trials.running.reported import Stopwatch, numbers_of
 
 FOLDER, STATE = "round", "rounds.json"
+OF_A_CHECKPOINT = ("checkpoint_bytes", "weights_bytes")
+"""What is measured of a round's checkpoints, which are not those of the trial."""
 ALIVE_S = 10.0
 """Seconds between the signs of life of a round, whose own reports go no further."""
 
@@ -80,7 +82,8 @@ class TaskInRounds:
 
     def rehearse(self, setup: Setup, data: Any) -> dict[str, float]:
         assert isinstance(self._task, Rehearsed)
-        return self._task.rehearse(_setup_of(setup, 0), _data_of(data, 0))
+        found = self._task.rehearse(_setup_of(setup, 0), _data_of(data, 0))
+        return {name: found[name] for name in found if name not in OF_A_CHECKPOINT}
 
 
 class RunInRounds:
@@ -98,25 +101,31 @@ class RunInRounds:
         self._said = time.monotonic()
         elapsed = 0.0 if setup.resume_from is None else self._restored(setup.resume_from)
         self._watch = Stopwatch(elapsed)
+        if self.finished is None:  # a round's start is that of the attempt
+            self._run = self._begun()
 
     def __iter__(self) -> Iterator[Item]:
         while self.finished is None:
             self._watch.go_on()
-            self._clear()
-            number = len(self._done)
-            data = _data_of(self._data, number)
-            self._run = self._task.start(_setup_of(self._setup, number), data)
-            metrics = yield from self._trained(self._run)
-            if self._run.finished is None:
+            run = self._run = self._run or self._begun()
+            metrics = yield from self._trained(run)
+            if run.finished is None:
                 return
             while not self.close():
                 yield None
             self._watch.pause()
             if not metrics:
-                where = f"{self._setup.budget.unit.value.removesuffix('s')} {number + 1}"
+                unit = self._setup.budget.unit.value.removesuffix("s")
+                where = f"{unit} {len(self._done) + 1}"
                 raise ProgramFailed(f"{where} ended without a report")
             self._done.append(metrics)
             yield self._report()
+
+    def _begun(self) -> Run:
+        self._clear()
+        number = len(self._done)
+        setup, data = _setup_of(self._setup, number), _data_of(self._data, number)
+        return self._task.start(setup, data)
 
     def _trained(self, run: Run) -> Generator[Item, None, Mapping[str, float]]:
         """Train a round. Returns its last metrics, and those that were measured after them."""
@@ -131,7 +140,7 @@ class RunInRounds:
                     yield self._sign_of_life()
                 case Note():
                     later = {**later, **numbers_of(item.metrics)}
-                    yield Note(item.attributes)
+                    yield Note(item.attributes) if item.attributes else self._sign_of_life()
                 case _:
                     yield item
         self._steps += step

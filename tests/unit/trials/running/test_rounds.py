@@ -8,7 +8,7 @@ import pytest
 
 from support.running.function_runs import TaskInThread, names_in, reports_of, setup_in
 from trials import tasks
-from trials.contract import Budget, Fold, ProgramFailed, Setup, Unit
+from trials.contract import Budget, Fold, Note, ProgramFailed, Report, Setup, Unit
 from trials.running import rounds
 from trials.running.rounds import in_rounds
 
@@ -29,6 +29,10 @@ def run_of(function, tmp_path, budget=FOLDS, **changes):
     return task.start(setup_in(tmp_path, budget=budget, **changes), None)
 
 
+def means_of(run):
+    return [each for each in reports_of(run) if not isinstance(each, Note)]
+
+
 def by_fold(params, trial):
     for epoch in (1, 2):
         with trial.save() as folder:
@@ -38,7 +42,7 @@ def by_fold(params, trial):
 
 def test_a_report_after_each_fold_is_the_mean_of_what_each_reported_last(tmp_path):
     run = run_of(by_fold, tmp_path)
-    reports = reports_of(run)
+    reports = means_of(run)
     assert [each.resource for each in reports] == [1, 2, 3]
     assert [each.metrics["loss"] for each in reports] == [0, 0.5, 1]
     assert {each.metrics["folds"] for each in reports} == {3}
@@ -57,14 +61,13 @@ def test_a_fold_that_is_done_is_not_trained_again_and_one_that_was_cut_short_is(
 
     first = run_of(train, tmp_path)
     items = iter(first)
-    next(each for each in items if each is not None)
-    saved = next(each for each in items if each is not None)
+    _, saved = (next(each for each in items if isinstance(each, Report)) for _ in range(2))
     while begun != [0, 1, 2]:
         next(items)
     assert first.save() == saved.checkpoint
     first.close()
     resumed = run_of(train, tmp_path, resume_from=saved.checkpoint)
-    (last,) = reports_of(resumed)
+    (last,) = means_of(resumed)
     assert begun == [0, 1, 2, 2]
     assert last.metrics == {"loss": 1.0, "folds": 3.0}
     assert last.elapsed >= saved.elapsed
@@ -75,10 +78,12 @@ def test_each_round_has_a_seed_of_its_own_and_the_first_that_of_the_trial(tmp_pa
 
     def train(params, trial):
         found.setdefault(trial.unit, []).append((trial.seed, trial.fold, trial.budget))
+        assert trial.get("fold", None) == trial.fold
+        assert trial.get("folds", None) == trial.folds == (None if trial.fold is None else 3)
         trial.report(2, {"loss": 1.0})
 
     for budget in (SEEDS, SEEDS, FOLDS):
-        reports_of(run_of(train, tmp_path / str(len(found.get("epochs", ()))), budget))
+        means_of(run_of(train, tmp_path / str(len(found.get("epochs", ()))), budget))
     seeds = [seed for seed, _, _ in found["epochs"]]
     assert seeds[0] == 1
     assert len(set(seeds[:3])) == 3
@@ -94,7 +99,7 @@ def test_what_a_function_returns_counts_for_its_fold(tmp_path):
             trial.report(2, {"loss": 4.0})
         return {"loss": 2.0, "test": 1.0}
 
-    reports = reports_of(run_of(train, tmp_path))
+    reports = means_of(run_of(train, tmp_path))
     assert reports[0].metrics["loss"] == 4.0
     assert reports[-1].metrics["loss"] == pytest.approx(fmean([4, 2, 2]))
     assert reports[-1].metrics["test"] == 1.0
@@ -104,13 +109,13 @@ def test_a_metric_that_not_all_folds_have_is_left_out(tmp_path):
     def train(params, trial):
         trial.report(2, {"loss": 1.0} | ({"seldom": 1.0} if trial.fold == 1 else {}))
 
-    reports = reports_of(run_of(train, tmp_path))
+    reports = means_of(run_of(train, tmp_path))
     assert {*map(tuple, (each.metrics for each in reports))} == {("loss",)}
 
 
 def test_a_fold_without_a_report_fails_its_trial(tmp_path):
     with pytest.raises(ProgramFailed, match="fold 2 ended without a report"):
-        reports_of(run_of(lambda _, trial: trial.fold or {"loss": 1.0}, tmp_path))
+        means_of(run_of(lambda _, trial: trial.fold or {"loss": 1.0}, tmp_path))
 
 
 def test_a_long_fold_gives_signs_of_life(tmp_path, monkeypatch):
@@ -140,7 +145,7 @@ def test_a_table_is_measured_on_every_row_once_and_its_groups_are_no_column(tabl
     assert sum(map(len, patients)) == 20
     each = Budget(Unit.STEPS, 4.0, (2.0, 4.0))
     setup = Setup(params, 1, replace(FOLDS, each=each), tmp_path / "trial")
-    reports = [item for item in task.start(setup, data) if item is not None]
+    reports = means_of(task.start(setup, data))
     alone = [
         list(
             table.on_fold(Fold(number, 3)).start(
