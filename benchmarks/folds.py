@@ -71,7 +71,7 @@ class Trainings:
         part = {"kind": "tabular", "train": "train.csv", "test": "test.csv", "target": "target"}
         if name == "diabetes":
             part["objective_kind"] = "regression"
-        self._task = tasks.load(part | {"validation": IN_FOLDS.format(FOLDS)}, folder)
+        self._task = tasks.load(part | {"validation": f"{FOLDS}{IN_FOLDS}"}, folder)
         self.data = [self._task.on_fold(Fold(each, FOLDS)).prepare({}) for each in range(FOLDS)]
         self._known: dict[tuple[Any, ...], float] = {}
 

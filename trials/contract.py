@@ -18,7 +18,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any, Protocol, TypeVar, runtime_checkable
+from typing import Any, NamedTuple, Protocol, TypeVar, runtime_checkable
 
 T = TypeVar("T")
 
@@ -70,14 +70,8 @@ class Budget:
         return self.each or self
 
 
-@dataclass(frozen=True)
-class Fold:
-    """The part of the training data that a training is measured on, and does not learn from.
-
-    Args:
-        number: From 0.
-        of: The number of folds.
-    """
+class Fold(NamedTuple):
+    """A part of the training data, counted from 0, which a training is only measured on."""
 
     number: int
     of: int

@@ -260,9 +260,10 @@ def forecast_of(spec: StudySpec, history: History) -> Forecast | None:
     metric = spec.objective.metric
     validation, training = ([name for name in some if name != metric] for some in LOSSES)
     encoding = encoding_of(spec)
-    per_trial, losses = spec.budget.per_trial, (validation, training)
-    are_means = per_trial.unit in ROUNDS
-    return Forecast(encoding, history, per_trial.total, losses, metric, are_means=are_means)
+    per_trial = spec.budget.per_trial
+    found = Forecast(encoding, history, per_trial.total, (validation, training), metric)
+    found.reader.are_means = per_trial.unit in ROUNDS
+    return found
 
 
 def encoding_of(spec: StudySpec) -> SpaceEncoding:

@@ -5,7 +5,7 @@ mistake does not hide another. The task's description is plain data: nothing her
 imports a training library.
 """
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from graphlib import CycleError, TopologicalSorter
 from typing import Any
@@ -34,7 +34,7 @@ from hpsearch.study_file.types import AUTO, SHARE, is_number
 from hpsearch.study_file.validation import shown
 from trials.contract import ROUNDS, Problem, Setting, Unit
 from trials.descriptions.builtin import BUILT_IN
-from trials.descriptions.command import COMMAND, line_of
+from trials.descriptions.command import COMMAND
 from trials.descriptions.command_line import FOLD, OF_FOLDS, SEED
 from trials.descriptions.description import ASK, IN_FOLDS, TaskDescription
 from trials.settings import in_full, nearest
@@ -83,7 +83,7 @@ def problems(draft: Draft) -> list[Problem]:
         *_resource_problems(draft),
     ]
     if draft.budget is not None and draft.description is not None:
-        found += draft.description.problems_with_budget(draft.budget.per_trial.length)
+        found += draft.description.problems_with_budget(draft.budget.per_trial.of_one.unit)
         found += _round_problems(draft, draft.budget.per_trial, draft.task or {})
     if draft.search is not None:
         found += _search_problems(draft, draft.search)
@@ -98,40 +98,21 @@ def _round_problems(
     draft: Draft, per_trial: PerTrial, task: Mapping[str, Any]
 ) -> Iterator[Problem]:
     unit, kind = per_trial.unit, task.get("kind")
-    where, names = f"budget.per_trial.{unit.value}", draft.names | (draft.settings or {}).keys()
-    if kind == COMMAND.kind and draft.description and not draft.description.problems_with(task):
-        yield from _placeholders_of_rounds(unit, where, line_of(task).names, names)
     if unit not in ROUNDS:
         return
+    where, told = f"budget.per_trial.{unit.value}", FOLD if unit is Unit.FOLDS else SEED
+    if kind == COMMAND.kind and f"{{{told}}}" not in str(task.get("run")):
+        what = f"the command does not use {{{told}}}, so that all {unit.value} are alike"
+        yield Problem(where, f"{what}; write it where the program takes it")
     if kind == ASK.kind or "library" in task:
-        whose = "the program that asks for trials" if kind == ASK.kind else f"{task['library']}"
-        what = f"{whose} decides itself what a trial trains"
-        yield Problem(where, f"{what}; leave it out, and report the mean of what it trains")
+        whose = "the program that asks for trials" if kind == ASK.kind else str(task["library"])
+        hint = "leave it out, and report the mean of what it trains"
+        yield Problem(where, f"{whose} decides itself what a trial trains; {hint}")
     if draft.resources is not None and draft.resources.processes > 1:
-        what = f"{unit.value} are trained by one process, not by several together"
-        yield Problem("resources.processes", f"{what}; use 1")
-    if (
-        unit is Unit.FOLDS
-        and kind in BUILT_IN
-        and task["validation"] != IN_FOLDS.format(per_trial.folds)
-    ):
+        yield Problem("resources.processes", f"{unit.value} are trained by one process; use 1")
+    if kind in BUILT_IN and per_trial.folds and IN_FOLDS not in str(task["validation"]):
         what = "the folds of task.train are what trials are measured on"
         yield Problem("task.validation", f"{what}; remove it, or put its rows into task.train")
-
-
-def _placeholders_of_rounds(
-    unit: Unit, where: str, used: Collection[str], named: Collection[str]
-) -> Iterator[Problem]:
-    wanted = {Unit.FOLDS: FOLD, Unit.SEEDS: SEED}.get(unit)
-    if wanted is not None and wanted not in used:
-        what = f"the command does not use {{{wanted}}}, so that all {unit.value} are alike"
-        yield Problem(where, f"{what}; write it where the program takes it")
-    for name in OF_FOLDS:
-        if unit is Unit.FOLDS and name in named:
-            yield Problem(where, f"{{{name}}} is also the name of a parameter; rename that")
-        elif unit is not Unit.FOLDS and name in used and name not in named:
-            what = f"{{{name}}} has no value without budget.per_trial.folds"
-            yield Problem("task.run", f"{what}; add that, or write {{{{{name}}}}} for braces")
 
 
 def _name_problems(draft: Draft) -> Iterator[Problem]:
@@ -155,6 +136,9 @@ def _placeholder_problems(draft: Draft) -> list[Problem]:
     if draft.task is None or draft.description is None or draft.settings is None:
         return []
     has_values = {name: _always_has_a_value(draft, name) for name in sorted(draft.names)}
+    if draft.budget is not None and draft.budget.per_trial.folds:
+        used = [name for name in OF_FOLDS if f"{{{name}}}" in str(draft.task.get("run"))]
+        has_values |= dict.fromkeys(used, True)
     return draft.description.problems_with_names(draft.task, draft.settings, has_values)
 
 

@@ -31,7 +31,7 @@ from hpsearch.study_file.types import (
     Workers,
 )
 from hpsearch.study_file.validation import Mistake, Model
-from trials.contract import LENGTHS, ROUNDS, Budget, Unit
+from trials.contract import LENGTHS, ROUNDS, Unit
 from trials.running import report_grid
 from trials.settings import in_full
 
@@ -97,58 +97,48 @@ class PerTrial(Model):
     """Seconds after which an attempt is stopped and fails with a timeout."""
 
     def mistakes(self) -> Iterator[Mistake]:
-        given = [unit.value for unit in LENGTHS if getattr(self, unit.value) is not None]
+        given = [unit.value for unit in self._units() if unit in LENGTHS]
         if not given:
             yield "", "sets no length; give one of steps, epochs, samples, tokens or seconds"
         for name in given[1:]:
             what = f"cannot be combined with {given[0]}: a trial is measured in one unit"
             yield name, f"{what}; keep one"
         if self.folds and self.seeds:
-            what = "cannot be combined with folds: each fold has a seed of its own already"
-            yield "seeds", f"{what}; keep one"
+            yield "seeds", "cannot be combined with folds, each of which has its own; keep one"
         if len(given) != 1:
             return
-        amount = float(getattr(self, given[0]))
-        problem = report_grid.problem_with_interval(self.length, amount, self._interval)
+        one = self.of_one
+        problem = report_grid.problem_with_interval(one.unit, one.total, one.report_interval)
         if problem is not None:
             place = "report_every" if self.report_every else given[0]
             yield place, problem
 
     @cached_property
-    def length(self) -> Unit:
-        """The unit of one training."""
-        return next(unit for unit in LENGTHS if getattr(self, unit.value) is not None)
-
-    @cached_property
     def unit(self) -> Unit:
-        """What counts how far a trial is: its rounds, if it has any, or else its length."""
-        rounds = (unit for unit in ROUNDS if getattr(self, unit.value) is not None)
-        return next(rounds, self.length)
+        return next(self._units())
+
+    def _units(self) -> Iterator[Unit]:
+        for unit in (*ROUNDS, *LENGTHS):
+            if getattr(self, unit.value) is not None:
+                yield unit
 
     @cached_property
     def total(self) -> float:
         return float(getattr(self, self.unit.value))
 
+    @cached_property
+    def of_one(self) -> "PerTrial":
+        """The length of one training of a trial."""
+        given = {each.value: getattr(self, each.value) for each in LENGTHS}
+        return PerTrial.model_construct(**given, report_every=self.report_every)
+
     @property
     def report_interval(self) -> float:
-        """The amount of training between two reports, in `unit`: a round, or `report_every`, or
-        else 1 epoch or a tenth of the total."""
-        return self._interval if self.unit is self.length else 1.0
-
-    @property
-    def each(self) -> Budget | None:
-        """The budget of each round; None without rounds."""
-        if self.unit is self.length:
-            return None
-        total = float(getattr(self, self.length.value))
-        return Budget(self.length, total, report_grid.grid(self.length, total, self._interval))
-
-    @property
-    def _interval(self) -> float:
-        if self.report_every is not None:
+        """The amount of training between two reports, in `unit`: `report_every`, or else 1 epoch or
+        a tenth of the total; one fold, or one seed."""
+        if self.report_every is not None and self.unit in LENGTHS:
             return self.report_every
-        total = float(getattr(self, self.length.value))
-        return report_grid.usual_interval(self.length, total)
+        return report_grid.usual_interval(self.unit, self.total)
 
 
 class StudyBudget(Model):

@@ -20,10 +20,9 @@ from hpsearch.search.ranking.trust import Correlation, RungVerdict
 from hpsearch.store.reading.attempts import Origins, code_of
 from hpsearch.store.reading.own_ends import OwnEnds
 from hpsearch.store.reading.queries import TrialRow
-from hpsearch.store.reading.rounds import OverRounds
 from hpsearch.store.reading.status import BudgetLine, StudyStatus, StudySummary
 from hpsearch.store.reading.trust import StudyTrust
-from hpsearch.study_file.models import StudySpec
+from hpsearch.study_file.models import StudyBudget, StudySpec
 from hpsearch.views.result import StudyResult, Unfinished
 from trials.contract import Unit
 from trials.descriptions.command import COMMAND
@@ -163,20 +162,17 @@ def luck(ranked: Ranked[TrialRow]) -> str:
 
 def _luck_in(result: StudyResult, best: Ranked[TrialRow]) -> str:
     if result.over is not None and best.confirmed is None:
-        return over_rounds(result.over)
+        return over_rounds(result.over, result.study.budget)
     no_seed = without_seed(result.study.content.get("task"))
     return luck(best) if no_seed is None else f"{luck(best)}; {no_seed}"
 
 
-def over_rounds(of: OverRounds) -> str:
+def over_rounds(of: Again, budget: StudyBudget | None) -> str:
     """``0.9 is the mean over 5 folds, on other data like this between 0.87 and 0.93 (90%)``"""
-    mean = f"{number(of.mean)} is the mean {_over(of)}"
-    others = "on other data like this" if of.unit is Unit.FOLDS else "over any number of seeds"
-    return f"{mean}, {others} between {number(of.low)} and {number(of.high)} (90%)"
-
-
-def _over(of: OverRounds) -> str:
-    return f"over {in_unit(of.rounds, of.unit.value)}"
+    unit = "folds" if budget is None else budget.per_trial.unit
+    others = "on other data like this" if unit == Unit.FOLDS else "over any number of seeds"
+    within = f"{others} between {number(of.low)} and {number(of.high)} (90%)"
+    return f"{number(of.mean)} is the mean over {of.runs} {unit}, {within}"
 
 
 def without_seed(task: Any) -> str | None:
@@ -322,8 +318,7 @@ def _shown(result: StudyResult, best: Ranked[TrialRow]) -> str:
         at = f", at {in_unit(seen_at, unit)}".rstrip()
     if state is not State.COMPLETE:
         return f"{text}; {number(best.value)} so far{at}: it is {state.value}"
-    at = f" at best{at}" if result.over is None else f" {_over(result.over)}"
-    return text if text == number(best.value) else f"{text}; {number(best.value)}{at}"
+    return text if text == number(best.value) else f"{text}; {number(best.value)} at best{at}"
 
 
 def _cost(status: StudyStatus) -> str:
@@ -468,7 +463,7 @@ def _trainings(result: StudyResult, best: Ranked[TrialRow]) -> str:
     if runs:
         return f"; mean of {runs} trainings" if runs > 1 else "; trained again once"
     if best.trial.state is State.COMPLETE:
-        return "; trained once" if result.over is None else f"; the mean {_over(result.over)}"
+        return "; trained once" if result.over is None else f"; trained {result.over.runs} times"
     return "" if _value(best).endswith("to the end") else "; not trained to the end"
 
 

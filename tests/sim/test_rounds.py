@@ -90,11 +90,11 @@ def test_rounds_tell_how_far_trainings_vary_whatever_the_difficulty_of_folds(uni
             noise = noise_of_rounds(connection, study)
             (best,) = best_trials(connection, study, 1)
             over = over_rounds(connection, study, best.trial.number)
-    assert noise.freedom == 39 * 4
+    assert noise.freedom == 40 * 4
     assert math.sqrt(noise.squares / noise.freedom) == pytest.approx(0.05 / math.sqrt(5), rel=0.2)
     again = best.again
     assert (again.high - again.low) / 2 == pytest.approx(1.65 * 0.05 * math.sqrt(2 / 5), rel=0.2)
-    assert over.mean == pytest.approx(best.value)
+    assert (over.mean, over.runs) == (pytest.approx(best.value), FOLDS)
     share = 1 / 5 + (1 / 4 if unit == "folds" else 0)
     reach = 2.13 * np.std(Folds.difficulty, ddof=1) * math.sqrt(share)
     assert over.high - over.mean == pytest.approx(reach, rel=0.3)

@@ -51,7 +51,7 @@ def with_folds(task: Mapping[str, Any], folds: Any) -> dict[str, Any]:
     """A `task` part whose built-in kind measures on folds, if it states no validation data."""
     if folds is None or task.get("kind") not in BUILT_IN:
         return dict(task)
-    return {"validation": IN_FOLDS.format(folds), **task}
+    return {"validation": f"{folds}{IN_FOLDS}", **task}
 
 
 def stays_warm(task: Mapping[str, Any]) -> bool:

@@ -6,7 +6,7 @@ from typing import Any
 
 from trials.contract import Problem, TaskError
 from trials.descriptions import report_pattern
-from trials.descriptions.command_line import FOLDER, GIVEN, OF_FOLDS, PARAMS, RESUME, CommandLine
+from trials.descriptions.command_line import FOLDER, GIVEN, PARAMS, RESUME, CommandLine
 from trials.descriptions.description import Field, TaskDescription, by_name
 from trials.descriptions.programs import programs_of, report_files_of
 from trials.settings import nearest
@@ -158,7 +158,7 @@ def _problems_with_place(where: str, stated: str) -> Iterator[Problem]:
 
 
 def _unknown(line: CommandLine, known: list[str]) -> Iterator[Problem]:
-    for name in sorted(line.names.difference(known, GIVEN, OF_FOLDS)):
+    for name in sorted(line.names.difference(known, GIVEN)):
         what = f"nothing is named {name}, so {{{name}}} has no value"
         hint = nearest(name, dict.fromkeys([*known, *GIVEN]))
         braces = f"write {{{{{name}}}}} for braces of the command's own"

@@ -32,8 +32,7 @@ NETWORK_METRICS = LOOP_METRICS - {"tokens_per_second", "padding_ratio"}
 """The common metrics of tasks whose samples are not made of tokens."""
 
 TABLE_FILES = "a CSV, Parquet or JSONL file"
-IN_FOLDS = "{} folds"
-"""The value of `validation` where `budget.per_trial` has so many folds."""
+IN_FOLDS = " folds"  # after their number: the value of `validation` where the budget has them
 
 WITHOUT_TOKENS = frozenset(
     {

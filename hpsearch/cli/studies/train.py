@@ -25,7 +25,7 @@ from hpsearch.study_file.models import StudySpec
 from hpsearch.study_file.reading import origin_of, parse, refusal
 from hpsearch.views.result import Retraining, retraining_of, to_train
 from hpsearch.views.words import expected, may_change
-from trials.contract import TaskError
+from trials.contract import ROUNDS, TaskError
 from trials.descriptions.builtin import BUILT_IN, describe
 from trials.running import arithmetic
 from trials.running.arithmetic import Arithmetic
@@ -61,7 +61,7 @@ def train_model(name: str, wanted: FinalTraining, storage: str) -> None:
     if version is None:
         interrupted = "interrupted; everything is saved"
         raise Interrupted(interrupted, "to continue, repeat the same command")
-    if reports and not joined and spec.budget.per_trial.each is None:
+    if reports and not joined and spec.budget.per_trial.unit not in ROUNDS:
         _tell(comparison, trial.number)
     note(f"the model is in {version}")
     print(version)  # noqa: T201 - this is the result

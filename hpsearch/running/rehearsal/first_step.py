@@ -17,7 +17,6 @@ from trials.contract import Rehearsed, Setup, TaskError
 from trials.descriptions.builtin import describe
 from trials.descriptions.models import KEY
 from trials.devices.memory import keep_to_share
-from trials.running.rounds import in_rounds
 from trials.running.runner import failure_of
 
 HEAVY = {"batch_size", "max_length", "max_target_length", "width", "depth", "lora_rank"}
@@ -43,12 +42,12 @@ def rehearse(
     """
     gpus = spec.resources.gpu
     with drafts.temporary("hpsearch-check-") as folder:
-        params, budget = heaviest(spec), trial_budget(spec)
+        params, budget = heaviest(spec), trial_budget(spec).of_one
         setup = Setup(params, spec.seed, budget, folder, device=device, goal=goal_of(spec))
         if isinstance(gpus, float | int) and gpus > 0:
             keep_to_share(device, gpus)
         try:
-            task = in_rounds(loading.load(spec.task, spec.base), budget)
+            task = loading.load(spec.task, spec.base)
             assert isinstance(task, Rehearsed), "every built-in task is"
             data = task.prepare(setup.params)
             for line in task.remarks(setup.params, data):

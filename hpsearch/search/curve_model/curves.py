@@ -105,20 +105,15 @@ class CurveReader:
         total: The full trial budget, in its unit.
         losses: Names of a validation loss, and of a training loss; the first one of each that is
             reported counts beside the objective.
-        are_means: Whether values are means over folds or seeds: the latest of a trial is its best,
-            and all are as if the later folds were included, by what these change in other trials.
     """
 
+    are_means = False
+    """Values are means over folds or seeds: the latest of a trial is its best, and all are as if
+    the later folds were included, by what these change in other trials."""
+
     def __init__(
-        self,
-        encoding: SpaceEncoding,
-        history: History,
-        total: float,
-        losses: Losses = ((), ()),
-        *,
-        are_means: bool = False,
+        self, encoding: SpaceEncoding, history: History, total: float, losses: Losses = ((), ())
     ) -> None:
-        self._are_means = are_means
         self._shifts: Mapping[float, float] = {}
         self._encoding = encoding
         self._history = history
@@ -140,19 +135,16 @@ class CurveReader:
         its best value; and of those that failed. The list changes with the next call."""
         trials = self._history.trials
         self._clock, changed = self._history.shown_since(self._clock)
-        if self._are_means and changed and self._has_shifted():
-            changed = list(range(len(trials)))
+        if self.are_means and changed:
+            shifts, self._shifts = self._shifts, {}
+            self._shifts = shifts_of(map(self._values, trials))
+            changed = list(range(len(trials))) if self._shifts != shifts else changed
         for number in changed:
             before = self.known.get(number)
             now = self.read(trials[number])
             if _shown(before) != _shown(now):
                 self._replace(before, now)
         return self._ordered
-
-    def _has_shifted(self) -> bool:
-        before, self._shifts = self._shifts, {}
-        self._shifts = shifts_of(map(self._values, self._history.trials))
-        return before != self._shifts
 
     def _replace(self, before: ShownCurve | None, now: ShownCurve | None) -> None:
         self.changes += 1
@@ -216,7 +208,7 @@ class CurveReader:
             return None
         shares = at_marks(sorted(values))
         shown = tuple(values[share] for share in shares)
-        best = shown[-1] if self._are_means else min(values.values())
+        best = shown[-1] if self.are_means else min(values.values())
         outside = trial.violation > 0
         rows = self._rows(trial, shares, shown)
         return ShownCurve(number, point, tuple(shares), shown, best, outside, rows)
@@ -258,15 +250,12 @@ def shifts_of(curves: Iterable[Mapping[float, float]]) -> dict[float, float]:
     added in the trials that went on to it."""
     added: defaultdict[float, list[float]] = defaultdict(list)
     for curve in curves:
-        shares = sorted(curve)
-        if shares:
-            added[shares[0]] += []
-        for before, share in pairwise(shares):
-            added[share].append(curve[share] - curve[before])
+        for before, share in pairwise([0.0, *sorted(curve)]):
+            added[share] += [curve[share] - curve[before]] if before else []
     found, total = {}, 0.0
     for share in sorted(added, reverse=True):
         found[share] = total
-        total += fmean(added[share]) if added[share] else 0.0
+        total += fmean(added[share] or [0.0])
     return found
 
 

@@ -159,14 +159,12 @@ class Forecast:
         total: float,
         losses: Losses = ((), ()),
         metric: str = "",
-        *,
-        are_means: bool = False,
     ) -> None:
         self.encoding = encoding
         self._history = history
         self._metric = metric
         self._sign = sign_of(history.study.directions[0])
-        self.reader = CurveReader(self.encoding, history, total, losses, are_means=are_means)
+        self.reader = CurveReader(self.encoding, history, total, losses)
         self.earlier = EarlierStudies(encoding, history.study.warm_start)
         """The evidence of earlier studies."""
         self._read_at = -1

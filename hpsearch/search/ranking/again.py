@@ -72,14 +72,6 @@ class EarlierRepeats:
 NONE_EARLIER = EarlierRepeats()
 
 
-@dataclass(frozen=True, slots=True)
-class Noise:
-    """How far values vary: the sum of their squared deviations, and its degrees of freedom."""
-
-    squares: float = 0.0
-    freedom: int = 0
-
-
 def spread_of(
     count: int, best: Callable[[int], Iterable[float]], worst: float = 0.0
 ) -> Spread | None:
@@ -122,7 +114,7 @@ class Seeds:
         spread: Of the best third of its trials; None if nothing is known of it.
         earlier: The repeats of earlier studies.
         evaluation: The samples behind its values; None if they are not known.
-        rounds: Of its values as means over folds or seeds.
+        rounds: What is left of the folds or seeds that its values are means of; None without any.
     """
 
     def __init__(
@@ -131,14 +123,15 @@ class Seeds:
         spread: Spread | None,
         earlier: EarlierRepeats = NONE_EARLIER,
         evaluation: Evaluation | None = None,
-        rounds: Noise = Noise(),
+        rounds: Repeats | None = None,
     ) -> None:
         self._spread = spread
         self._evaluation = evaluation
         self.worst = () if spread is None else (spread.worst,)
         """The worst score of the study's trials, if that is known."""
-        squares = repeats.squares + rounds.squares
-        freedom = repeats.freedom + rounds.freedom
+        measured = [repeats] if rounds is None else [repeats, rounds]
+        squares = sum(each.squares for each in measured)
+        freedom = sum(each.freedom for each in measured)
         self._are_measured = freedom > 0
         if spread is not None:
             shares = FREEDOM * SHARE**2 + earlier.squares

@@ -133,8 +133,8 @@ def write_again(row: TrialRow, again: Again | None) -> None:
 def _ranking(connection: sa.Connection, study: StudyHead, rows: Sequence[TrialRow]) -> Ranking:
     spread, earlier = _spread(connection, study), _earlier_repeats(connection, study)
     evaluation = evaluation_of(_ends(connection, study))
-    rounds = noise_of_rounds(connection, study)
-    seeds = partial(Seeds, spread=spread, earlier=earlier, evaluation=evaluation, rounds=rounds)
+    seeds = partial(Seeds, spread=spread, earlier=earlier, evaluation=evaluation)
+    seeds = partial(seeds, rounds=noise_of_rounds(connection, study))
     return Ranking(rows, study.direction, study.metric, seeds)
 
 

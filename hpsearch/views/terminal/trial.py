@@ -9,10 +9,9 @@ from hpsearch.domain.facts import Role
 from hpsearch.domain.numbers import NOTHING, cell, count, duration, first_line, moment, number, size
 from hpsearch.search.ranking.repeats import expectation
 from hpsearch.store.reading.queries import TrialDetail
-from hpsearch.store.reading.rounds import OverRounds
 from hpsearch.views.result import common_levels, differences, parameter_names
 from hpsearch.views.terminal.tables import NUMERIC, Head, Width, fact_table, table, with_named
-from hpsearch.views.words import expected, over_rounds, values, version
+from hpsearch.views.words import expected, values, version
 
 _FINDINGS = ("finding", "severity", "evidence")
 _REPORTS = (("resource", NUMERIC), ("value", NUMERIC), ("trained", NUMERIC))
@@ -25,17 +24,11 @@ _ROLES = {Role.DEFAULT: "the default settings", Role.ENQUEUED: "enqueued"}
 
 
 def trial(
-    detail: TrialDetail,
-    width: Width,
-    disk: int | None = None,
-    log: str | None = None,
-    over: OverRounds | None = None,
+    detail: TrialDetail, width: Width, disk: int | None = None, log: str | None = None
 ) -> list[RenderableType]:
     """Everything that is recorded about one trial; with the bytes that the folder of its checkpoint
-    takes on the disk, if they are known, the place of the log of its latest attempt, and what its
-    folds or seeds tell of its value, if any."""
+    takes on the disk, if they are known, and the place of the log of its latest attempt, if any."""
     facts = _trial_facts(detail, disk) | ({} if log is None else {"log": log})
-    facts |= {} if over is None else {"luck": over_rounds(over)}
     params = {name: cell(value) for name, value in detail.trial.params.items()}
     parts: list[RenderableType] = [fact_table(facts, width)]
     parts.append(fact_table(params, width, "\nparameters"))

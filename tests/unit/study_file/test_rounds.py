@@ -97,11 +97,7 @@ WRONG: dict[str, tuple[dict[str, Any], str]] = {
     ),
     "a fold without folds": (
         command("train {x} {fold}"),
-        "task.run: {fold} has no value without budget.per_trial.folds",
-    ),
-    "a parameter of that name": (
-        command("train {x} {fold}", settings={"fold": 1}, budget=in_folds()),
-        "budget.per_trial.folds: {fold} is also the name of a parameter",
+        "task.run: nothing is named fold, so {fold} has no value",
     ),
     "trials that are asked for": (
         {"task": {"kind": "ask"}, "budget": in_folds()},

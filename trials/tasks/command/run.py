@@ -17,16 +17,7 @@ from typing import Any
 
 from trials.contract import Finding, ProgramFailed, Report, Setup, Severity
 from trials.descriptions.command import GRACE_S
-from trials.descriptions.command_line import (
-    BUDGET,
-    FOLD,
-    FOLDER,
-    FOLDS,
-    PARAMS,
-    RESUME,
-    SEED,
-    CommandLine,
-)
+from trials.descriptions.command_line import BUDGET, FOLDER, PARAMS, RESUME, SEED, CommandLine
 from trials.descriptions.programs import Start, Surroundings
 from trials.descriptions.report_pattern import ReportPattern
 from trials.loop.telemetry.findings import beyond_budget
@@ -139,10 +130,8 @@ class CommandRun:
 
     def _values(self, *, is_continued: bool) -> dict[str, Any]:
         setup, folder = self._setup, self._folder
-        fold = setup.fold
         values = {
-            FOLD: None if fold is None else fold.number,
-            FOLDS: None if fold is None else fold.of,
+            **dict(zip(("fold", "folds"), setup.fold or (None, None), strict=True)),
             **setup.params,
             BUDGET: int(self._total) if float(self._total).is_integer() else self._total,
             FOLDER: str(folder.path),

@@ -3,7 +3,6 @@
 import abc
 import collections
 import itertools
-import re
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -57,8 +56,8 @@ class DataSpec:
 def _validation(stated: float | str, base: Path) -> float | Fold | Path:
     if not isinstance(stated, str):
         return float(stated)
-    folds = re.fullmatch(IN_FOLDS.format("([0-9]+)"), stated)
-    return base / stated if folds is None else Fold(0, int(folds[1]))
+    folds = stated.removesuffix(IN_FOLDS)
+    return Fold(0, int(folds)) if folds != stated and folds.isdecimal() else base / stated
 
 
 _BY_HEART = "what is measured on them is learnt by heart"
@@ -220,29 +219,31 @@ class DataSet(abc.ABC, Generic[SpecT, Examples]):
         if not mask.any():
             return None, [Problem("task.validation", self._too_few(train, chosen))]
         parts = self.taken(train, ~mask), self.taken(train, mask)
-        lost = ", ".join(self.lost(*parts))
+        lost = set(self.lost(*parts))
+        if self.spec.group is not None:
+            strata = self.strata(train)
+            lost |= {*itertools.compress(strata, mask)} - {*itertools.compress(strata, ~mask)}
         if not lost:
             return parts, []
-        what = f"leaves no training {self.UNIT} with {lost}"
+        what = f"leaves no training {self.UNIT} with {', '.join(sorted(lost))}"
         hint = "choose another split_seed, or give a file"
         return parts, [Problem("task.validation", f"{what}; {hint}")]
 
     def _mask(self, train: Examples, chosen: float | Fold) -> Mask:
         strata, groups, seed = self.strata(train), self.groups(train), self.spec.split_seed
-        if isinstance(chosen, Fold):
-            return in_fold(chosen.number, chosen.of, strata, groups, seed)
-        if groups is not None:
-            return in_fold(0, max(2, round(1 / chosen)), strata, groups, seed)
-        return stratified(strata, chosen, seed)
+        if groups is None and not isinstance(chosen, Fold):
+            return stratified(strata, chosen, seed)
+        fold = chosen if isinstance(chosen, Fold) else Fold(0, max(2, round(1 / chosen)))
+        return in_fold(*fold, strata, groups, seed)
 
     def _too_few(self, train: Examples, chosen: float | Fold) -> str:
         strata, groups = self.strata(train), self.groups(train)
         if isinstance(chosen, Fold) or groups is not None:
-            units = f"{self.UNIT}s" if groups is None else f"different values of {self.spec.group}"
-            number = len(strata if groups is None else set(groups))
-            what = f"{number} {units} are too few to train on some and to validate on others"
-            fewer = ", or lower budget.per_trial.folds" if isinstance(chosen, Fold) else ""
-            return f"{what}; add some{fewer}"
+            units = f"{self.UNIT}s" if groups is None else f"groups of {self.UNIT}s"
+            what = f"{len(strata if groups is None else set(groups))} {units} are too few"
+            return (
+                f"{what} to train on some and to validate on others; add some, or use fewer folds"
+            )
         fraction = chosen
         largest = max(collections.Counter(strata).values())
         unit, rows = self.UNIT, len(strata)

@@ -34,35 +34,30 @@ def stratified(labels: Sequence[str], fraction: float, seed: int) -> Mask:
 def in_fold(
     fold: int, folds: int, strata: Sequence[str], groups: Sequence[str] | None, seed: int
 ) -> Mask:
-    """The examples of a fold, counted from 0.
+    """The examples of a fold, counted from 0; none if there are too few for so many folds.
 
-    Each fold has a share of every stratum, as far as the examples of a group stay together. One
-    after another, the largest first, goes where there is least of what it has; those of one size in
-    an order that `seed` draws. What alone has a stratum is never validated.
+    Each fold has a share of every stratum, as far as the examples of a group stay together: one
+    after another, the largest first and else as `seed` draws them, goes where there is least of
+    what it has. What alone has a stratum is in no fold, so that it is always trained on.
     """
-    clusters: defaultdict[object, list[int]] = defaultdict(list)
+    rows: defaultdict[object, list[int]] = defaultdict(list)
     for row, group in enumerate(range(len(strata)) if groups is None else groups):
-        clusters[group].append(row)
-    counts = [Counter(strata[row] for row in rows) for rows in clusters.values()]
-    holders = Counter(stratum for count in counts for stratum in count)
-    names = {stratum: place for place, stratum in enumerate(sorted(holders))}
-    totals = Counter(strata)
-    size = np.array([totals[stratum] for stratum in names], dtype=np.float64)
-    filled = np.zeros((folds, len(names)))
+        rows[group].append(row)
+    clusters = [(each, Counter(strata[row] for row in each)) for each in rows.values()]
+    holders = Counter(stratum for _, counts in clusters for stratum in counts)
+    place = {stratum: number for number, stratum in enumerate(sorted(holders))}
+    size = np.bincount([place[stratum] for stratum in strata])
+    filled = np.zeros((folds, len(place)))
     found = np.zeros(len(strata), dtype=bool)
-    all_rows = list(clusters.values())
-
-    def place(cluster: int) -> tuple[int, list[str]]:
-        return -len(all_rows[cluster]), sorted(counts[cluster])
-
-    drawn = np.random.default_rng(seed).permutation(len(counts)).tolist()
-    for each in sorted(drawn, key=place):
-        if any(holders[stratum] == 1 for stratum in counts[each]):
+    drawn = np.random.default_rng(seed).permutation(len(clusters)).tolist()
+    drawn.sort(key=lambda each: (-len(clusters[each][0]), sorted(clusters[each][1])))
+    for members, counts in (clusters[each] for each in drawn):
+        if any(holders[stratum] == 1 for stratum in counts):
             continue
-        places = [names[stratum] for stratum in counts[each]]
-        added = np.array(list(counts[each].values()))
-        fuller = ((filled[:, places] + added) ** 2 - filled[:, places] ** 2) / size[places]
-        order = np.lexsort((filled.sum(axis=1), fuller.sum(axis=1)))
-        filled[order[0], places] += added
-        found[all_rows[each]] = order[0] == fold
-    return found
+        places, added = [place[stratum] for stratum in counts], list(counts.values())
+        before = filled[:, places]
+        fuller = (((before + added) ** 2 - before**2) / size[places]).sum(axis=1)
+        chosen = np.lexsort((filled.sum(axis=1), fuller))[0]
+        filled[chosen, places] += added
+        found[members] = chosen == fold
+    return found & bool(filled.any(axis=1).all())

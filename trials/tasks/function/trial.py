@@ -12,7 +12,6 @@ from trials.checkpoints.disk import drafts
 from trials.checkpoints.folders import is_url
 from trials.checkpoints.manifests import Label
 from trials.contract import TRAINED_TO, Goal, Item, Note, Question, Report, Setup, TrialStopped
-from trials.descriptions.command_line import FOLD, FOLDS
 from trials.foreign import plain
 from trials.running.reported import LENGTHS, Stopwatch, numbers_of, plain_note, resource_of
 from trials.settings import in_full
@@ -188,8 +187,7 @@ class FunctionTrial:
         self.budget: int | float = int(total) if total == int(total) else total
         self.unit = setup.budget.unit
         self.report_at = setup.budget.report_at
-        self.fold = None if setup.fold is None else setup.fold.number
-        self.folds = None if setup.fold is None else setup.fold.of
+        self.fold, self.folds = setup.fold or (None, None)
         self.device = setup.device
         self.folder = setup.folder
         self.checkpoint = call.checkpoint
@@ -219,13 +217,10 @@ class FunctionTrial:
         """A parameter of the trial; the default if it has none of that name.
 
         `seed` is the trial's seed, and the name of the budget's unit, such as `epochs`, its budget.
-        Where the budget has folds, `fold` and `folds` are the attributes.
-        """
+        Where the budget has folds, `fold` and `folds` are the attributes."""
         self.unread.discard(name)
-        known: dict[str, Any] = {"seed": self.seed, self.unit.value: self.budget}
-        if self.fold is not None:
-            known |= {FOLD: self.fold, FOLDS: self.folds}
-        known |= self.params
+        of_fold = {} if self.fold is None else {"fold": self.fold, "folds": self.folds}
+        known = {"seed": self.seed, self.unit.value: self.budget, **of_fold, **self.params}
         return known.get(name, default)
 
     def report(self, resource: float, metrics: Mapping[str, Any], *, is_last: bool = False) -> None:
