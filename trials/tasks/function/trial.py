@@ -187,7 +187,8 @@ class FunctionTrial:
         self.budget: int | float = int(total) if total == int(total) else total
         self.unit = setup.budget.unit
         self.report_at = setup.budget.report_at
-        self.fold, self.folds = setup.fold or (None, None)
+        self.fold = None if setup.fold is None else setup.fold.number
+        self.folds = None if setup.fold is None else setup.fold.of
         self.device = setup.device
         self.folder = setup.folder
         self.checkpoint = call.checkpoint
