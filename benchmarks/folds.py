@@ -60,7 +60,7 @@ KINDS = {
 
 
 class Trainings:
-    """The trainings on some rows of a table (`simulation.running.Curves`); a resource is a fold."""
+    """The trainings on a part of a table (`simulation.running.Curves`); a resource is a fold."""
 
     def __init__(self, folder: Path, name: str, seed: int, rows: int) -> None:
         table = TABLES[name](as_frame=True).frame
@@ -73,24 +73,20 @@ class Trainings:
             part["objective_kind"] = "regression"
         self._task = tasks.load(part | {"validation": f"{FOLDS}{IN_FOLDS}"}, folder)
         self.data = [self._task.on_fold(Fold(each, FOLDS)).prepare({}) for each in range(FOLDS)]
-        self._known: dict[tuple[Any, ...], float] = {}
+        self.known: dict[tuple[Any, ...], float] = {}
 
     def measure(self, params: Mapping[str, Any], seed: int, resource: float) -> Mapping[str, float]:
         losses = []
         for fold in range(int(resource)):
             key = (*params.values(), seed, fold)
-            if key not in self._known:
+            if key not in self.known:
                 data = self.data[fold]
-                self._known[key] = _grown(data, data.validation, params, seed + fold)["loss"]
-            losses.append(self._known[key])
+                self.known[key] = _grown(data, data.validation, params, seed + fold)["loss"]
+            losses.append(self.known[key])
         return {"loss": fmean(losses)}
 
     def seconds(self, params: Mapping[str, Any], resource: float) -> float:
         return resource
-
-    @property
-    def trainings(self) -> int:
-        return len(self._known)
 
     def on_test(self, params: Mapping[str, Any], seed: int) -> dict[str, float]:
         """The metrics on the untouched rows, of a model of all others."""
@@ -130,7 +126,7 @@ def outcome(kind: str, name: str, seed: int, rows: int, trainings: int) -> dict[
         curves = Trainings(Path(folder), name, seed, rows)
         history = simulate(parse(yaml.safe_dump(written), base=Path(folder)), curves, workers=1)
         winner = rank(history.trials, "minimize")[0].trial
-        return curves.on_test(winner.params, winner.seed) | {"trainings": curves.trainings}
+        return curves.on_test(winner.params, winner.seed) | {"trainings": len(curves.known)}
 
 
 def rows_of(name: str, seeds: int, rows: int, trainings: int) -> list[dict[str, Any]]:

@@ -64,11 +64,6 @@ class Budget:
             what = f"report_at must ascend from above 0 to the total ({self.total}): {levels}"
             raise ValueError(what)
 
-    @property
-    def of_one(self) -> Budget:
-        """The budget of one training."""
-        return self.each or self
-
 
 class Fold(NamedTuple):
     """A part of the training data, counted from 0, which a training is only measured on."""

@@ -412,10 +412,8 @@ def opening(
     if best is not None:
         over = best.trial.violation
         limits = f", {over:.1%} over the limits, which no trial keeps" if over > 0 else ""
-        return (
-            metrics[0],
-            f" {_value(best)}{limits}{_gain(result)}, {effort}{_trainings(result, best)}",
-        )
+        often = _trainings(best) if result.over is None else f"; trained {result.over.runs} times"
+        return (metrics[0], f" {_value(best)}{limits}{_gain(result)}, {effort}{often}")
     if result.ranked:
         front = len(result.ranked)
         pieces = [f"the {front} best trade-offs" if front > 1 else "1 trial is the best trade-off"]
@@ -457,13 +455,13 @@ def _effort(summary: StudySummary) -> str:
     return f"from {count(int(used['trials']), 'trial')}{took}{so_far}"
 
 
-def _trainings(result: StudyResult, best: Ranked[TrialRow]) -> str:
+def _trainings(best: Ranked[TrialRow]) -> str:
     """How often the value was measured; empty where the value says so itself."""
     runs = best.again.runs if best.again is not None else 0
     if runs:
         return f"; mean of {runs} trainings" if runs > 1 else "; trained again once"
     if best.trial.state is State.COMPLETE:
-        return "; trained once" if result.over is None else f"; trained {result.over.runs} times"
+        return "; trained once"
     return "" if _value(best).endswith("to the end") else "; not trained to the end"
 
 

@@ -63,7 +63,7 @@ def test_a_killed_study_trains_no_fold_again_that_is_done_and_weak_trials_train_
     assert all(each in ([1], [1, 1, 1], [1, 1, 2]) for each in begun_so_often)
     assert "no problems found" in workplace.ask("db", "check")
     (number,) = workplace.rows("SELECT min(number) FROM trials WHERE state = 'complete'")[0]
-    shown = workplace.ask("show", "toy", str(number))
+    shown = workplace.call("show", "toy", str(number))
     assert "is the mean over 3 folds" in shown
     assert "is the mean over 3 folds" in workplace.call("best", "toy")
 

@@ -155,5 +155,5 @@ def setup_of(setup: Setup, number: int) -> Setup:
     fold = Fold(number, int(budget.total)) if budget.unit is Unit.FOLDS else None
     seed = derive(seed, Use.ROUND, number) >> 32 if number else seed
     return replace(
-        setup, budget=budget.of_one, seed=seed, folder=folder, resume_from=None, fold=fold
+        setup, budget=budget.each or budget, seed=seed, folder=folder, resume_from=None, fold=fold
     )

@@ -140,7 +140,7 @@ def _plan(
     return Plan(
         params=params,
         seed=trial.seed,
-        budget=config.budget.of_one,
+        budget=config.budget.each or config.budget,
         joined=joined,
         device=device,
         goal=config.goal,

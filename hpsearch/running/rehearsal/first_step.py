@@ -42,8 +42,9 @@ def rehearse(
     """
     gpus = spec.resources.gpu
     with drafts.temporary("hpsearch-check-") as folder:
-        params, budget = heaviest(spec), trial_budget(spec).of_one
-        setup = Setup(params, spec.seed, budget, folder, device=device, goal=goal_of(spec))
+        params, budget = heaviest(spec), trial_budget(spec)
+        one = budget.each or budget
+        setup = Setup(params, spec.seed, one, folder, device=device, goal=goal_of(spec))
         if isinstance(gpus, float | int) and gpus > 0:
             keep_to_share(device, gpus)
         try:

@@ -239,11 +239,9 @@ class DataSet(abc.ABC, Generic[SpecT, Examples]):
     def _too_few(self, train: Examples, chosen: float | Fold) -> str:
         strata, groups = self.strata(train), self.groups(train)
         if isinstance(chosen, Fold) or groups is not None:
-            units = f"{self.UNIT}s" if groups is None else f"groups of {self.UNIT}s"
-            what = f"{len(strata if groups is None else set(groups))} {units} are too few"
-            return (
-                f"{what} to train on some and to validate on others; add some, or use fewer folds"
-            )
+            of = f"{self.UNIT}s" if groups is None else f"groups of {self.UNIT}s"
+            count = len(strata if groups is None else set(groups))
+            return f"{count} {of} are too few to train and to validate on; add some, or fewer folds"
         fraction = chosen
         largest = max(collections.Counter(strata).values())
         unit, rows = self.UNIT, len(strata)
