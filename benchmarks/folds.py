@@ -2,16 +2,11 @@
 
     python benchmarks/folds.py [--seeds 10] [--trainings 60] [--rows 150] [--quick] [--json FILE]
 
-Each study searches the settings of boosted trees on a part of one of scikit-learn's tables, for the
-same number of trainings: by one split (a fifth of the rows), by full cross-validation with 5 folds,
-or with folds as rungs, which stop weak configurations early. Its winner is trained on all those
-rows, and measured on the rest of the table. Every seed has other rows, and studies of its own. The
-trainings are real; only the clock is virtual, on which each takes a second.
-
-The table shows the mean loss on the untouched rows (minus the log of the probability of the right
-class; the squared error in standard deviations), with the standard error of its difference from
-that of one split, seed by seed; and the mean error: the share of wrong classes, or the mean
-absolute error.
+Each study searches the settings of boosted trees on some rows of a table of scikit-learn, with so
+many trainings: on one split (a fifth of the rows), in full cross-validation, or with folds as
+rungs. Its winner is trained on all those rows. The table shows its loss on the others, beside that
+of one split seed by seed, and its error: the share of wrong classes, or the mean absolute error.
+Every seed has other rows. The trainings are real, on a virtual clock where each takes a second.
 """
 
 import os
@@ -108,9 +103,8 @@ def _grown(data: Any, rows: Any, params: Mapping[str, Any], seed: int) -> dict[s
 def outcome(kind: str, name: str, seed: int, rows: int, trainings: int) -> dict[str, float]:
     """The loss and the error of the winner of one study on untouched rows."""
     folds, pruner = KINDS[kind]
-    limit = {"trials": trainings // folds}
-    if pruner != "none":
-        limit = {"gpu_hours": trainings / 3600}
+    is_full = pruner == "none"
+    limit = {"trials": trainings // folds} if is_full else {"gpu_hours": trainings / 3600}
     written = {
         "study": "folds",
         "seed": seed,
