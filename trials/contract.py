@@ -18,7 +18,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any, Protocol, TypeVar, runtime_checkable
+from typing import Any, NamedTuple, Protocol, TypeVar, runtime_checkable
 
 T = TypeVar("T")
 
@@ -29,6 +29,14 @@ class Unit(enum.StrEnum):
     SAMPLES = "samples"
     TOKENS = "tokens"
     SECONDS = "seconds"
+    FOLDS = "folds"
+    SEEDS = "seeds"
+
+
+ROUNDS = (Unit.FOLDS, Unit.SEEDS)
+"""Units of a trial that trains its configuration several times, each of which is a round."""
+LENGTHS = tuple(unit for unit in Unit if unit not in ROUNDS)
+"""Units of one training."""
 
 
 @dataclass(frozen=True)
@@ -39,11 +47,13 @@ class Budget:
         total: The horizon of every schedule, whatever rung the trial reaches.
         report_at: Ascending resource levels at which the trial evaluates and reports; the last one
             is `total`.
+        each: The budget of each round where the trial trains in rounds (`trials.running.rounds`).
     """
 
     unit: Unit
     total: float
     report_at: tuple[float, ...]
+    each: Budget | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         if not self.total > 0:
@@ -53,6 +63,13 @@ class Budget:
         if not levels or levels[0] <= 0 or levels[-1] != self.total or not ascends:
             what = f"report_at must ascend from above 0 to the total ({self.total}): {levels}"
             raise ValueError(what)
+
+
+class Fold(NamedTuple):
+    """A part of the training data, counted from 0, which a training is only measured on."""
+
+    number: int
+    of: int
 
 
 @dataclass(frozen=True)
@@ -99,6 +116,7 @@ class Setup:
         goals: All objectives, `goal` first; empty without one.
         ranks: The processes that train it together; None where this one trains it alone.
         share: The part of the device's memory that it may take; 1 and more for all of it.
+        fold: The fold of this training; None where the budget has no folds.
     """
 
     params: Mapping[str, Any]
@@ -114,6 +132,7 @@ class Setup:
     goals: tuple[Goal, ...] = ()
     ranks: Ranks | None = None
     share: float = 1.0
+    fold: Fold | None = None
 
     @property
     def objectives(self) -> tuple[Goal, ...]:

@@ -26,10 +26,10 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 from trials import tasks
 from trials.checkpoints.disk.whole_folders import whole_file
-from trials.contract import Goal, Note, Problem, Report, Setup, Task, TaskError
+from trials.contract import ROUNDS, Goal, Note, Problem, Report, Setup, Task, TaskError, Unit
 from trials.data.files import text_of
 from trials.descriptions import yaml_source
-from trials.descriptions.builtin import BUILT_IN, describe
+from trials.descriptions.builtin import BUILT_IN, describe, with_folds
 from trials.devices import gpu
 from trials.running import arithmetic
 from trials.running.arithmetic import Arithmetic
@@ -52,6 +52,8 @@ def main(arguments: list[str] | None = None) -> int:
     options = _parser().parse_args(arguments)
     try:
         study = _read_study(options.file)
+        per_trial = study["budget"]["per_trial"]
+        study["task"] = with_folds(study["task"], per_trial.get(Unit.FOLDS))
         task = tasks.load(study["task"], Path(study.get("base", options.file.parent)))
         _refuse_to_share(study["task"]["kind"])
         setup, computed = _in_its_arithmetic(
@@ -191,6 +193,7 @@ def _read_study(file: Path) -> dict[str, Any]:
     if problems:
         raise TaskError(problems)
     ignored = [key for key in IGNORED if key in study]
+    ignored += [unit.value for unit in ROUNDS if unit in study["budget"]["per_trial"]]
     if ignored:
         _say(f"note: a single training ignores {', '.join(ignored)}")
     return study

@@ -9,6 +9,7 @@ from hpsearch.domain.lifecycle import State
 from hpsearch.domain.phase import MOVES, Phase
 from hpsearch.domain.records import IN_FULL, Trial
 from hpsearch.study_file.models import StudySpec
+from trials.contract import ROUNDS
 
 PATIENCE = {ErrorKind.ERROR: 3, ErrorKind.LOST: 3}
 """The number of failures of one kind, and of no other, after which a study gives up."""
@@ -32,6 +33,7 @@ class StudyProgress:
         self._objective = spec.objective
         self._target = spec.budget.target
         self._total = spec.budget.per_trial.total
+        self._is_mean = spec.budget.per_trial.unit in ROUNDS
         trials = history.trials
         self._has_reported = any(trial.reports for trial in trials)
         self._has_ended = any(trial.state in ENDED_WELL for trial in trials)
@@ -69,9 +71,11 @@ class StudyProgress:
         self.end_at_target(trial)
 
     def end_at_target(self, trial: Trial) -> None:
-        """End the study at its target, but not before the end of a trial wanted in full."""
+        """End the study at its target, but not before the end of a trial wanted in full, nor of one
+        whose value is a mean over folds or seeds."""
         value = trial.value
-        if IN_FULL in trial.system_attrs and trial.resource < self._total:
+        in_full = self._is_mean or IN_FULL in trial.system_attrs
+        if in_full and trial.resource < self._total:
             return
         if self._target is None or value is None or trial.violation > 0:
             return

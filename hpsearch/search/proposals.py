@@ -38,6 +38,7 @@ from hpsearch.study_file import methods, space
 from hpsearch.study_file.methods import Method
 from hpsearch.study_file.models import StudySpec
 from hpsearch.study_file.space import distribution_of, in_optuna
+from trials.contract import ROUNDS
 
 LOSSES = ("loss", "validation_loss", "val_loss", "eval_loss"), ("train_loss", "training_loss")
 """Names of a validation loss, `loss` in our own loop, and of a training loss. Both count beside the
@@ -259,8 +260,10 @@ def forecast_of(spec: StudySpec, history: History) -> Forecast | None:
     metric = spec.objective.metric
     validation, training = ([name for name in some if name != metric] for some in LOSSES)
     encoding = encoding_of(spec)
-    total = spec.budget.per_trial.total
-    return Forecast(encoding, history, total, (validation, training), metric)
+    per_trial = spec.budget.per_trial
+    found = Forecast(encoding, history, per_trial.total, (validation, training), metric)
+    found.reader.are_means = per_trial.unit in ROUNDS
+    return found
 
 
 def encoding_of(spec: StudySpec) -> SpaceEncoding:

@@ -3,7 +3,7 @@
 A trial is valued by its best report: first by how little it exceeds the limits, then by its value
 (Deb, "An efficient constraint handling method for genetic algorithms", 2000). With several
 objectives it is valued by its latest report, and an objective of Optuna by what it returns, which
-is its report at the full budget.
+is its report at the full budget; and so is one whose reports are means over folds or seeds.
 """
 
 import math
@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from hpsearch.domain.records import ReportRecord, Trial
 from hpsearch.study_file.models import Limit, StudySpec
 from hpsearch.study_file.space import is_open
+from trials.contract import ROUNDS
 
 OUTSIDE = 1e300
 """Scores of reports that exceed a limit lie above this, and above those of all that do not."""
@@ -56,6 +57,7 @@ class Scoring:
         self._returns = is_open(spec.task)
         """True if the report at the full budget is what an objective has returned."""
         self._total = spec.budget.per_trial.total
+        self._is_mean = spec.budget.per_trial.unit in ROUNDS
 
     def worth_of(self, report: ReportRecord, trial: Trial) -> Worth:
         """The worth of a report that has all metrics of objectives and limits; its trial has its
@@ -96,7 +98,7 @@ class Scoring:
     def _improves(self, report: ReportRecord, violation: float, trial: Trial) -> bool:
         if self._returns and report.resource >= self._total:
             return True
-        if len(self._objectives) > 1 or trial.value is None:
+        if len(self._objectives) > 1 or self._is_mean or trial.value is None:
             return True
         before = (trial.violation, score_of(trial.value, self._sign))
         now = (violation, score_of(report.value, self._sign))

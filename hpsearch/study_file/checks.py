@@ -23,7 +23,7 @@ from hpsearch.study_file.methods import (
     SAMPLERS,
     class_name,
 )
-from hpsearch.study_file.models import Resources, Search, StudyBudget
+from hpsearch.study_file.models import PerTrial, Resources, Search, StudyBudget
 from hpsearch.study_file.parameters import (
     CategoricalParameter,
     FloatParameter,
@@ -32,10 +32,11 @@ from hpsearch.study_file.parameters import (
 )
 from hpsearch.study_file.types import AUTO, SHARE, is_number
 from hpsearch.study_file.validation import shown
-from trials.contract import Problem, Setting
+from trials.contract import ROUNDS, Problem, Setting, Unit
 from trials.descriptions.builtin import BUILT_IN
 from trials.descriptions.command import COMMAND
-from trials.descriptions.description import ASK, TaskDescription
+from trials.descriptions.command_line import FOLD, OF_FOLDS, SEED
+from trials.descriptions.description import ASK, IN_FOLDS, TaskDescription
 from trials.settings import in_full, nearest
 
 MOST_LISTED = 10  # mistakes of one kind that are looked for where each takes long to find
@@ -82,7 +83,8 @@ def problems(draft: Draft) -> list[Problem]:
         *_resource_problems(draft),
     ]
     if draft.budget is not None and draft.description is not None:
-        found += draft.description.problems_with_budget(draft.budget.per_trial.unit)
+        found += draft.description.problems_with_budget(draft.budget.per_trial.of_one.unit)
+        found += _round_problems(draft, draft.budget.per_trial, draft.task or {})
     if draft.search is not None:
         found += _search_problems(draft, draft.search)
     # A configuration can be checked only in a space without mistakes.
@@ -90,6 +92,27 @@ def problems(draft: Draft) -> list[Problem]:
         wrong = list(_requirement_problems(draft))
         found += wrong or _enqueue_problems(draft)
     return found
+
+
+def _round_problems(
+    draft: Draft, per_trial: PerTrial, task: Mapping[str, Any]
+) -> Iterator[Problem]:
+    unit, kind = per_trial.unit, task.get("kind")
+    if unit not in ROUNDS:
+        return
+    where, told = f"budget.per_trial.{unit.value}", FOLD if unit is Unit.FOLDS else SEED
+    if kind == COMMAND.kind and f"{{{told}}}" not in str(task.get("run")):
+        what = f"the command does not use {{{told}}}, so that all {unit.value} are alike"
+        yield Problem(where, f"{what}; write it where the program takes it")
+    if kind == ASK.kind or "library" in task:
+        whose = "the program that asks for trials" if kind == ASK.kind else str(task["library"])
+        hint = "leave it out, and report the mean of what it trains"
+        yield Problem(where, f"{whose} decides itself what a trial trains; {hint}")
+    if draft.resources is not None and draft.resources.processes > 1:
+        yield Problem("resources.processes", f"{unit.value} are trained by one process; use 1")
+    if kind in BUILT_IN and per_trial.folds and IN_FOLDS not in str(task["validation"]):
+        what = "the folds of task.train are what trials are measured on"
+        yield Problem("task.validation", f"{what}; remove it, or put its rows into task.train")
 
 
 def _name_problems(draft: Draft) -> Iterator[Problem]:
@@ -113,6 +136,9 @@ def _placeholder_problems(draft: Draft) -> list[Problem]:
     if draft.task is None or draft.description is None or draft.settings is None:
         return []
     has_values = {name: _always_has_a_value(draft, name) for name in sorted(draft.names)}
+    if draft.budget is not None and draft.budget.per_trial.folds:
+        used = [name for name in OF_FOLDS if f"{{{name}}}" in str(draft.task.get("run"))]
+        has_values |= dict.fromkeys(used, True)
     return draft.description.problems_with_names(draft.task, draft.settings, has_values)
 
 

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 
 from hpsearch.study_file.methods import PROMOTION, PromotionArguments
 from hpsearch.study_file.models import PerTrial, StudySpec
-from trials.contract import Budget
+from trials.contract import ROUNDS, Budget
 from trials.running import report_grid
 
 RUNGS = 2  # the number of rungs below the full budget where trials report rarely
@@ -29,7 +29,11 @@ def trial_budget(spec: StudySpec) -> Budget:
     per_trial = spec.budget.per_trial
     both = {*_report_grid(per_trial), *rung_levels(spec)}
     levels = _ascending(both, per_trial)
-    return Budget(per_trial.unit, per_trial.total, levels)
+    if per_trial.unit not in ROUNDS:
+        return Budget(per_trial.unit, per_trial.total, levels)
+    one = per_trial.of_one
+    each = Budget(one.unit, one.total, _report_grid(one))
+    return Budget(per_trial.unit, per_trial.total, levels, each)
 
 
 def rung_levels(spec: StudySpec) -> tuple[float, ...]:

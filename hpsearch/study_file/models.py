@@ -26,11 +26,12 @@ from hpsearch.study_file.types import (
     GpuPrice,
     Gpus,
     Positive,
+    Rounds,
     StudyName,
     Workers,
 )
 from hpsearch.study_file.validation import Mistake, Model
-from trials.contract import Unit
+from trials.contract import LENGTHS, ROUNDS, Unit
 from trials.running import report_grid
 from trials.settings import in_full
 
@@ -73,7 +74,8 @@ class Limit(Model):
 
 
 class PerTrial(Model):
-    """The length of one trial: exactly one of steps, epochs, samples, tokens and seconds."""
+    """The length of one trial: exactly one of steps, epochs, samples, tokens and seconds; and how
+    often it is trained to that length."""
 
     steps: Count | None = None
     """Optimizer steps."""
@@ -85,21 +87,28 @@ class PerTrial(Model):
     """Tokens of texts, without padding."""
     seconds: Positive | None = None
     """Seconds of training."""
+    folds: Rounds | None = None
+    """Train on this many folds of the data in turn; the value is the mean over them."""
+    seeds: Rounds | None = None
+    """Train with this many seeds in turn; the value is the mean over them."""
     report_every: Positive | None = None
     """The amount of training between two evaluations of a trial, in the same unit."""
     time_limit_s: Duration | None = Field(default=None, alias="time_limit")
     """Seconds after which an attempt is stopped and fails with a timeout."""
 
     def mistakes(self) -> Iterator[Mistake]:
-        given = [unit.value for unit in self._units()]
+        given = [unit.value for unit in self._units() if unit in LENGTHS]
         if not given:
             yield "", "sets no length; give one of steps, epochs, samples, tokens or seconds"
         for name in given[1:]:
             what = f"cannot be combined with {given[0]}: a trial is measured in one unit"
             yield name, f"{what}; keep one"
+        if self.folds and self.seeds:
+            yield "seeds", "cannot be combined with folds, each of which has its own; keep one"
         if len(given) != 1:
             return
-        problem = report_grid.problem_with_interval(self.unit, self.total, self.report_interval)
+        one = self.of_one
+        problem = report_grid.problem_with_interval(one.unit, one.total, one.report_interval)
         if problem is not None:
             place = "report_every" if self.report_every else given[0]
             yield place, problem
@@ -109,7 +118,7 @@ class PerTrial(Model):
         return next(self._units())
 
     def _units(self) -> Iterator[Unit]:
-        for unit in Unit:
+        for unit in (*ROUNDS, *LENGTHS):
             if getattr(self, unit.value) is not None:
                 yield unit
 
@@ -117,11 +126,17 @@ class PerTrial(Model):
     def total(self) -> float:
         return float(getattr(self, self.unit.value))
 
+    @cached_property
+    def of_one(self) -> "PerTrial":
+        """The length of one training of a trial."""
+        given = {each.value: getattr(self, each.value) for each in LENGTHS}
+        return PerTrial.model_construct(**given, report_every=self.report_every)
+
     @property
     def report_interval(self) -> float:
         """The amount of training between two reports, in `unit`: `report_every`, or else 1 epoch or
-        a tenth of the total."""
-        if self.report_every is not None:
+        a tenth of the total; one fold, or one seed."""
+        if self.report_every is not None and self.unit in LENGTHS:
             return self.report_every
         return report_grid.usual_interval(self.unit, self.total)
 

@@ -25,7 +25,7 @@ from hpsearch.study_file.space import is_open
 from hpsearch.study_file.validation import Model, problems_of, shown
 from trials.contract import Problem, TaskError
 from trials.descriptions import yaml_source
-from trials.descriptions.builtin import describe
+from trials.descriptions.builtin import describe, with_folds
 from trials.descriptions.command import COMMAND, line_of
 from trials.descriptions.description import TaskDescription
 from trials.descriptions.yaml_source import Source
@@ -126,6 +126,8 @@ def _sections(
     )
     objectives, wrong_objectives = _objectives(given.get("objective"))
     space, wrong_parameters = _space(given)
+    if sections.get("task") is not None and sections.get("budget") is not None:
+        sections["task"] = with_folds(sections["task"], sections["budget"].per_trial.folds)
     description, wrong_task = _task(sections.get("task"), base, inspect)
     names = given.get("space")
     draft = Draft(

@@ -113,6 +113,7 @@ Value = Annotated[Any, PlainValidator(_value, json_schema_input_type=Written)]
 Choices = Annotated[tuple[Value, ...], Field(strict=False, json_schema_extra={"minItems": 1})]
 Positive = Annotated[float, Field(gt=0, le=WIDEST)]
 Count = Annotated[int, Field(gt=0, le=EXACT)]
+Rounds = Annotated[int, Field(ge=2, le=1000)]
 Bound = Annotated[float, Field(ge=-WIDEST, le=WIDEST)]
 WholeBound = Annotated[int, Field(ge=-EXACT, le=EXACT)]
 Duration = Annotated[

@@ -26,7 +26,7 @@ from hpsearch.study_file.types import AUTO, SHARE
 from hpsearch.study_file.validation import shown
 from hpsearch.views.terminal.tables import Width, table
 from trials.checkpoints import folders
-from trials.contract import Unit
+from trials.contract import ROUNDS, Unit
 from trials.descriptions.builtin import BUILT_IN
 from trials.descriptions.command import COMMAND
 from trials.descriptions.description import ASK
@@ -84,7 +84,9 @@ def _search(spec: StudySpec) -> dict[str, str]:
         "pruner": spec.search.pruner.kind,
     }
     reports = count(len(trial_budget(spec).report_at), "report")
-    facts["each trial"] = f"{in_unit(per_trial.total, per_trial.unit.value)}, {reports}"
+    one = per_trial.of_one
+    of = f" of {in_unit(one.total, one.unit.value)}" if per_trial.unit in ROUNDS else ""
+    facts["each trial"] = f"{in_unit(per_trial.total, per_trial.unit.value)}{of}, {reports}"
     if spec.requires:
         facts["requires"] = ", ".join(each.text for each in spec.requires)
     if spec.constraints:

@@ -15,6 +15,7 @@ from sqlalchemy import Connection
 
 from hpsearch.domain.lifecycle import State
 from hpsearch.domain.records import sign_of
+from hpsearch.search.ranking.again import Again
 from hpsearch.search.ranking.no_effect import NoEffect, no_effect
 from hpsearch.search.ranking.repeats import expectation
 from hpsearch.search.ranking.selection import Ranked, counts, likely_range, standing
@@ -22,6 +23,7 @@ from hpsearch.store.reading.attempts import UNKNOWN, Origins, origins
 from hpsearch.store.reading.best import COMPARED, best_trials, goals_of, waiting_trials, with_again
 from hpsearch.store.reading.own_ends import OwnEnds, own_ends
 from hpsearch.store.reading.queries import StudyHead, TrialDetail, TrialRow, default_trial, seen_at
+from hpsearch.store.reading.rounds import over_rounds
 from hpsearch.store.reading.status import study_status
 from hpsearch.store.reading.trust import StudyTrust, first_reports, study_trust
 from hpsearch.study_file.models import StudySpec
@@ -45,6 +47,7 @@ class StudyResult:
         no_effect: Parameters that have made no difference, if any are known.
         origins: The code that the trials ran, and that of the best one.
         ends: The trials that did not end at their budget; None if all did.
+        over: The value of the best one over its folds or seeds; None without any.
     """
 
     study: StudyHead
@@ -56,6 +59,7 @@ class StudyResult:
     no_effect: NoEffect | None = None
     origins: Origins = UNKNOWN
     ends: OwnEnds | None = None
+    over: Again | None = None
 
     def shown(self, top: int | None = None) -> Sequence[Ranked[TrialRow]]:
         """The trials that are shown: `top`, or else one, or the whole front."""
@@ -117,6 +121,7 @@ def study_result(
         no_effect=no_effect(trainings, metrics, total),
         origins=origins(connection, study, ranked[0].trial.number if ranked else None),
         ends=own_ends(connection, study),
+        over=over_rounds(connection, study, ranked[0].trial.number) if ranked else None,
     )
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from trials.contract import TaskError
 from trials.descriptions.command import COMMAND
-from trials.descriptions.description import ASK, Field, TaskDescription, by_name
+from trials.descriptions.description import ASK, IN_FOLDS, Field, TaskDescription, by_name
 from trials.descriptions.images import IMAGE_CLASSIFICATION
 from trials.descriptions.tabular import TABULAR
 from trials.descriptions.text import (
@@ -45,6 +45,13 @@ BUILT_IN: dict[str, TaskDescription] = {
     description.kind: description for description in _DESCRIPTIONS
 }
 """The kinds that the training loop trains, by name."""
+
+
+def with_folds(task: Mapping[str, Any], folds: Any) -> dict[str, Any]:
+    """A `task` part whose built-in kind measures on folds, if it states no validation data."""
+    if folds is None or task.get("kind") not in BUILT_IN:
+        return dict(task)
+    return {"validation": f"{folds}{IN_FOLDS}", **task}
 
 
 def stays_warm(task: Mapping[str, Any]) -> bool:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from trials.contract import Problem, Setting, Unit
+from trials.contract import LENGTHS, Problem, Setting, Unit
 from trials.settings import Settings, nearest, setting
 
 _IN_WORDS: dict[type, str] = {
@@ -32,6 +32,7 @@ NETWORK_METRICS = LOOP_METRICS - {"tokens_per_second", "padding_ratio"}
 """The common metrics of tasks whose samples are not made of tokens."""
 
 TABLE_FILES = "a CSV, Parquet or JSONL file"
+IN_FOLDS = " folds"  # after their number: the value of `validation` where the budget has them
 
 WITHOUT_TOKENS = frozenset(
     {
@@ -128,6 +129,13 @@ def split_seed(samples: str) -> Field:
     return Field("split_seed", (int,), about, limits={"minimum": 0})
 
 
+GROUP = Field(
+    "group",
+    (str,),
+    "the column whose rows of one value stay together: all trained on, or all validated",
+)
+
+
 @dataclass(frozen=True)
 class NetworkSettings(Settings):
     """The loop's settings for a small network, whose samples are not made of tokens."""
@@ -163,7 +171,7 @@ class TaskDescription:
     fields: Mapping[str, Field]
     settings: Mapping[str, Setting] | None
     metrics: frozenset[str] | None
-    units: frozenset[Unit] = frozenset(Unit)
+    units: frozenset[Unit] = frozenset(LENGTHS)
     metrics_of: Callable[[Mapping[str, Any]], frozenset[str] | None] | None = None
     per_token: tuple[frozenset[str], str] | None = None
 

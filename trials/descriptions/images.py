@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from trials.contract import Unit
+from trials.contract import LENGTHS, Unit
 from trials.descriptions.description import (
     NETWORK_METRICS,
     Field,
@@ -59,5 +59,5 @@ IMAGE_CLASSIFICATION = TaskDescription(
     fields=by_name(_FIELDS),
     settings=ImageSettings.table(),
     metrics=METRICS,
-    units=frozenset(Unit) - {Unit.TOKENS},
+    units=frozenset(LENGTHS) - {Unit.TOKENS},
 )

@@ -6,6 +6,7 @@ from typing import Any, ClassVar
 
 from trials.contract import Unit
 from trials.descriptions.description import (
+    GROUP,
     TABLE_FILES,
     Field,
     TaskDescription,
@@ -54,6 +55,7 @@ _FIELDS = (
         "the columns that are classes; inferred from the training data if missing",
         limits=_COLUMNS,
     ),
+    GROUP,
     split_seed("rows"),
 )
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from trials.descriptions.description import (
+    GROUP,
     LOOP_METRICS,
     TABLE_FILES,
     Field,
@@ -104,6 +105,7 @@ TEXT_CLASSIFICATION = _on_texts(
             "balanced weighs rare classes more in the loss; all weigh the same if missing",
             limits={"enum": [BALANCED]},
         ),
+        GROUP,
     ),
     metrics=METRICS[CLASS] | METRICS[LABELS],
     settings=Settings,
@@ -112,7 +114,7 @@ TEXT_CLASSIFICATION = _on_texts(
 
 TEXT_REGRESSION = _on_texts(
     "text_regression",
-    (_TEXT, Field("label", (str,), "the column with the numbers", required=True)),
+    (_TEXT, Field("label", (str,), "the column with the numbers", required=True), GROUP),
     metrics=METRICS[NUMBER],
     settings=TextRegressionSettings,
 )

@@ -37,6 +37,7 @@ class Horizon:
                 return float(position.tokens)
             case Unit.SECONDS:
                 return position.seconds
+        raise AssertionError("a round is trained by its own budget")
 
     def is_reached(self, position: Position) -> bool:
         return position.reported >= self._budget.total

@@ -2,6 +2,7 @@
 
 - `runner`: advances a run to a level, saves it, closes it, and says how it failed.
 - `report_grid`: a trial's budget, and the levels at which it reports.
+- `rounds`: a trial that trains on fold after fold, or with seed after seed.
 - `arithmetic`: what the sums of a training depend on besides its settings, seed and data.
 - `randomness`: seeds that derive from the trial's seed and a place.
 - `reported`: what a report may be: names, numbers, and the time trained.

@@ -18,6 +18,7 @@ class Use(enum.IntEnum):
     WEIGHTS = 1
     ORDER = 2
     STEP = 3
+    ROUND = 4
 
 
 def derive(seed: int, use: Use, index: int = 0) -> int:

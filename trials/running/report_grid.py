@@ -7,7 +7,7 @@ import math
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from trials.contract import Budget, Problem, TaskError, Unit
+from trials.contract import LENGTHS, ROUNDS, Budget, Problem, TaskError, Unit
 from trials.settings import in_full, nearest
 
 MOST_REPORTS = 10_000
@@ -37,12 +37,13 @@ def budget_from(per_trial: Mapping[str, Any]) -> Budget:
 
 
 def is_whole(unit: Unit) -> bool:
-    return unit in (Unit.STEPS, Unit.SAMPLES, Unit.TOKENS)
+    return unit in (Unit.STEPS, Unit.SAMPLES, Unit.TOKENS, *ROUNDS)
 
 
 def usual_interval(unit: Unit, total: float) -> float:
-    """The default of `report_every`: an epoch, or a tenth of the total (whole units round up)."""
-    if unit is Unit.EPOCHS:
+    """The default of `report_every`: an epoch, a fold or a seed, or else a tenth of the total
+    (whole units round up)."""
+    if unit is Unit.EPOCHS or unit in ROUNDS:
         return min(1.0, total)
     tenth = total / 10
     return float(math.ceil(tenth)) if is_whole(unit) else tenth
@@ -91,7 +92,7 @@ def ascending(levels: Iterable[float], unit: Unit, total: float) -> tuple[float,
 
 
 def _unit_of(per_trial: Mapping[str, Any]) -> Unit:
-    units = [unit for unit in Unit if unit.value in per_trial]
+    units = [unit for unit in LENGTHS if unit.value in per_trial]
     names = [*(unit.value for unit in Unit), "report_every"]
     problems = []
     for key in per_trial:

@@ -19,10 +19,11 @@ from hpsearch.errors import NoDatabase, StudyNotFound, UserError
 from hpsearch.store.reading.attempts import logs_of
 from hpsearch.store.reading.best import details_again
 from hpsearch.store.reading.queries import Rows, each_trial, find_study
+from hpsearch.store.reading.rounds import over_rounds
 from hpsearch.store.reading.status import list_studies, study_status
 from hpsearch.store.reading.trust import study_trust
 from hpsearch.store.store import Store
-from hpsearch.views import documents
+from hpsearch.views import documents, words
 from hpsearch.views.live import EVERY_S, panel_of
 from hpsearch.views.result import MOST_COMPARED
 from hpsearch.views.terminal import status, tables, trial
@@ -171,11 +172,14 @@ def print_trial(name: str | None, number: int, format: TreeFormat, storage: str)
     with reading(storage) as connection:
         study = chosen_study(connection, name)
         (detail,) = details_again(connection, study, [number])
+        over = over_rounds(connection, study, number)
     if format is TreeFormat.TABLE:
         logs = logs_of(study, detail)
         checkpoint = detail.trial.checkpoint
         disk = _used(str(folders.split(checkpoint)[0])) if checkpoint else None
         show(*trial.trial(detail, terminal_width(), disk, logs[-1] if logs else None))
+        if over is not None:
+            note(words.over_rounds(over, study.budget))
     else:
         output.emit_tree(documents.trial_document(study, detail), format)
 

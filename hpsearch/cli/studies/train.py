@@ -25,7 +25,7 @@ from hpsearch.study_file.models import StudySpec
 from hpsearch.study_file.reading import origin_of, parse, refusal
 from hpsearch.views.result import Retraining, retraining_of, to_train
 from hpsearch.views.words import expected, may_change
-from trials.contract import TaskError
+from trials.contract import ROUNDS, TaskError
 from trials.descriptions.builtin import BUILT_IN, describe
 from trials.running import arithmetic
 from trials.running.arithmetic import Arithmetic
@@ -53,7 +53,7 @@ def train_model(name: str, wanted: FinalTraining, storage: str) -> None:
     in_full = f", {expected(trial)} if trained to the end" if may_change(trial) else ""
     note(f"trial {trial.number} of study {study.name}, {trial.state.value}{value}{in_full}")
     home = (wanted.out / study.name).absolute()
-    joined = wanted.data is TrainOn.ALL
+    joined = wanted.data is TrainOn.ALL or spec.budget.per_trial.folds is not None
     plan = _plan(study, spec, trial, session, recorded, home, joined=joined)
     reports = {float(each["resource"]): each["metrics"] for each in detail.reports}
     comparison = Comparison(reports, ended=trial.state is State.COMPLETE)
@@ -61,7 +61,7 @@ def train_model(name: str, wanted: FinalTraining, storage: str) -> None:
     if version is None:
         interrupted = "interrupted; everything is saved"
         raise Interrupted(interrupted, "to continue, repeat the same command")
-    if reports and not joined:
+    if reports and not joined and spec.budget.per_trial.unit not in ROUNDS:
         _tell(comparison, trial.number)
     note(f"the model is in {version}")
     print(version)  # noqa: T201 - this is the result
@@ -140,7 +140,7 @@ def _plan(
     return Plan(
         params=params,
         seed=trial.seed,
-        budget=config.budget,
+        budget=config.budget.each or config.budget,
         joined=joined,
         device=device,
         goal=config.goal,

@@ -10,6 +10,7 @@ from hpsearch.running.loading import load
 from trials.checkpoints import folders
 from trials.contract import Budget, Goal, Task
 from trials.devices.memory import keep_to_share
+from trials.running.rounds import TaskInRounds
 from trials.tasks.function import own
 
 KEPT_DATA = 2  # how many prepared data sets a worker keeps references to
@@ -34,7 +35,8 @@ class WorkerConfig:
     def load_task(self) -> Task:
         """Build the task. Python also looks for the user's modules beside the study file."""
         own.look_in(Path(self.base))
-        return load(self.task, Path(self.base))
+        task = load(self.task, Path(self.base))
+        return task if self.budget.each is None else TaskInRounds(task, self.budget)
 
     def needs_torch(self, processes: int) -> bool:
         """True if torch must be able to use each GPU of a slot, to train or to connect so many

@@ -43,7 +43,8 @@ def rehearse(
     gpus = spec.resources.gpu
     with drafts.temporary("hpsearch-check-") as folder:
         params, budget = heaviest(spec), trial_budget(spec)
-        setup = Setup(params, spec.seed, budget, folder, device=device, goal=goal_of(spec))
+        one = budget.each or budget
+        setup = Setup(params, spec.seed, one, folder, device=device, goal=goal_of(spec))
         if isinstance(gpus, float | int) and gpus > 0:
             keep_to_share(device, gpus)
         try:

@@ -8,9 +8,11 @@ differences matter.
 
 import bisect
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import chain
+from itertools import chain, pairwise
+from statistics import fmean
 
 import numpy as np
 
@@ -105,9 +107,14 @@ class CurveReader:
             reported counts beside the objective.
     """
 
+    are_means = False
+    """Values are means over folds or seeds: the latest of a trial is its best, and all are as if
+    the later folds were included, by what these change in other trials."""
+
     def __init__(
         self, encoding: SpaceEncoding, history: History, total: float, losses: Losses = ((), ())
     ) -> None:
+        self._shifts: Mapping[float, float] = {}
         self._encoding = encoding
         self._history = history
         self._total = total
@@ -128,6 +135,10 @@ class CurveReader:
         its best value; and of those that failed. The list changes with the next call."""
         trials = self._history.trials
         self._clock, changed = self._history.shown_since(self._clock)
+        if self.are_means and changed:
+            shifts, self._shifts = self._shifts, {}
+            self._shifts = shifts_of(map(self._values, trials))
+            changed = list(range(len(trials))) if self._shifts != shifts else changed
         for number in changed:
             before = self.known.get(number)
             now = self.read(trials[number])
@@ -197,7 +208,7 @@ class CurveReader:
             return None
         shares = at_marks(sorted(values))
         shown = tuple(values[share] for share in shares)
-        best = min(values.values())
+        best = shown[-1] if self.are_means else min(values.values())
         outside = trial.violation > 0
         rows = self._rows(trial, shares, shown)
         return ShownCurve(number, point, tuple(shares), shown, best, outside, rows)
@@ -226,11 +237,26 @@ class CurveReader:
         for resource, report in trial.reports.items():
             value = report.value
             if value is not None and math.isfinite(value):
-                values[self._share(resource)] = self._sign * value
+                share = self._share(resource)
+                values[share] = self._sign * value + self._shifts.get(share, 0.0)
         final = trial.value
         if values or trial.state is not State.COMPLETE or final is None:
             return values
         return {1.0: self._sign * final}
+
+
+def shifts_of(curves: Iterable[Mapping[float, float]]) -> dict[float, float]:
+    """What later folds add to a mean over the first ones, by its share: the sum of what each has
+    added in the trials that went on to it."""
+    added: defaultdict[float, list[float]] = defaultdict(list)
+    for curve in curves:
+        for before, share in pairwise([0.0, *sorted(curve)]):
+            added[share] += [curve[share] - curve[before]] if before else []
+    found, total = {}, 0.0
+    for share in sorted(added, reverse=True):
+        found[share] = total
+        total += fmean(added[share] or [0.0])
+    return found
 
 
 def at_marks(shares: Sequence[float]) -> list[float]:

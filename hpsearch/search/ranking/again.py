@@ -114,6 +114,7 @@ class Seeds:
         spread: Of the best third of its trials; None if nothing is known of it.
         earlier: The repeats of earlier studies.
         evaluation: The samples behind its values; None if they are not known.
+        rounds: What is left of the folds or seeds that its values are means of; None without any.
     """
 
     def __init__(
@@ -122,12 +123,15 @@ class Seeds:
         spread: Spread | None,
         earlier: EarlierRepeats = NONE_EARLIER,
         evaluation: Evaluation | None = None,
+        rounds: Repeats | None = None,
     ) -> None:
         self._spread = spread
         self._evaluation = evaluation
         self.worst = () if spread is None else (spread.worst,)
         """The worst score of the study's trials, if that is known."""
-        squares, freedom = repeats.squares, repeats.freedom
+        measured = [repeats] if rounds is None else [repeats, rounds]
+        squares = sum(each.squares for each in measured)
+        freedom = sum(each.freedom for each in measured)
         self._are_measured = freedom > 0
         if spread is not None:
             shares = FREEDOM * SHARE**2 + earlier.squares

@@ -35,6 +35,7 @@ from hpsearch.store.reading.queries import (
     trial_detail,
     trials_of,
 )
+from hpsearch.store.reading.rounds import noise_of_rounds
 from hpsearch.store.schema import RANKED, STUDY, TRIAL, Condition, Sql, special, studies, trials
 from hpsearch.store.study_texts import metrics_in
 
@@ -133,6 +134,7 @@ def _ranking(connection: sa.Connection, study: StudyHead, rows: Sequence[TrialRo
     spread, earlier = _spread(connection, study), _earlier_repeats(connection, study)
     evaluation = evaluation_of(_ends(connection, study))
     seeds = partial(Seeds, spread=spread, earlier=earlier, evaluation=evaluation)
+    seeds = partial(seeds, rounds=noise_of_rounds(connection, study))
     return Ranking(rows, study.direction, study.metric, seeds)
 
 

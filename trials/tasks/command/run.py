@@ -131,6 +131,7 @@ class CommandRun:
     def _values(self, *, is_continued: bool) -> dict[str, Any]:
         setup, folder = self._setup, self._folder
         values = {
+            **dict(zip(("fold", "folds"), setup.fold or (None, None), strict=True)),
             **setup.params,
             BUDGET: int(self._total) if float(self._total).is_integer() else self._total,
             FOLDER: str(folder.path),

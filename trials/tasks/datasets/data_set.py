@@ -4,27 +4,28 @@ import abc
 import collections
 import itertools
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar, Generic, TypeVar
 
-import numpy as np
-import numpy.typing as npt
-
-from trials.contract import Problem, TaskError
+from trials.contract import Fold, Problem, TaskError
+from trials.descriptions.description import IN_FOLDS
 from trials.descriptions.models import Pretrained, Scratch
 from trials.tasks.datasets import remarks
+from trials.tasks.datasets.splits import Mask, in_fold, stratified
 
 
 @dataclass(frozen=True)
 class DataSpec:
-    """The data of a task; paths are absolute. `validation`: a file, or a fraction of the training
-    data. `split_seed`: decides which samples a validation fraction picks."""
+    """The data of a task; paths are absolute. `validation`: a file, or a fraction or a fold of the
+    training data, which `split_seed` picks. `group`: the column whose rows of one value stay
+    together; None for none."""
 
     train: Path
-    validation: float | Path
+    validation: float | Fold | Path
     test: Path | None
     split_seed: int
+    group: str | None = field(default=None, kw_only=True)
 
     @property
     def facts(self) -> tuple[object, ...]:
@@ -36,24 +37,33 @@ class DataSpec:
         """The model whose tokenizer encodes the data; None if none does."""
         return None
 
+    def groups_in(self, where: str) -> tuple[str, ...]:
+        """The column of groups, which of the files the training file alone must have."""
+        return () if self.group is None or where != "task.train" else (self.group,)
+
     @staticmethod
     def shared(task: Mapping[str, Any], base: Path) -> dict[str, Any]:
         """The fields of this class, from a valid `task` part."""
-        validation = task["validation"]
         return {
             "train": base / task["train"],
-            "validation": base / validation if isinstance(validation, str) else float(validation),
+            "validation": _validation(task["validation"], base),
             "test": base / task["test"] if "test" in task else None,
             "split_seed": task.get("split_seed", 0),
+            "group": task.get("group"),
         }
+
+
+def _validation(stated: float | str, base: Path) -> float | Fold | Path:
+    if not isinstance(stated, str):
+        return float(stated)
+    folds = stated.removesuffix(IN_FOLDS)
+    return Fold(0, int(folds)) if folds != stated and folds.isdecimal() else base / stated
 
 
 _BY_HEART = "what is measured on them is learnt by heart"
 
 SpecT = TypeVar("SpecT", bound=DataSpec)
 Examples = TypeVar("Examples")
-Mask = npt.NDArray[np.bool_]
-"""True for the chosen examples, shape (n,)."""
 
 
 class DataSet(abc.ABC, Generic[SpecT, Examples]):
@@ -82,8 +92,12 @@ class DataSet(abc.ABC, Generic[SpecT, Examples]):
         return ()
 
     def strata(self, train: Examples) -> Sequence[str]:
-        """A group name for each example; a validation fraction takes a share of every group."""
+        """The name of a stratum for each example; a validation fraction takes a share of each."""
         return [""] * len(train)  # type: ignore[arg-type]
+
+    def groups(self, train: Examples) -> Sequence[str] | None:
+        """The name of a group for each example: those of a group stay together. None for none."""
+        return None
 
     def lost(self, train: Examples, validation: Examples) -> Iterable[str]:
         """The labels without a training example after a split."""
@@ -205,18 +219,30 @@ class DataSet(abc.ABC, Generic[SpecT, Examples]):
         if not mask.any():
             return None, [Problem("task.validation", self._too_few(train, chosen))]
         parts = self.taken(train, ~mask), self.taken(train, mask)
-        lost = ", ".join(self.lost(*parts))
+        lost = set(self.lost(*parts))
+        if self.spec.group is not None:
+            strata = self.strata(train)
+            lost |= {*itertools.compress(strata, mask)} - {*itertools.compress(strata, ~mask)}
         if not lost:
             return parts, []
-        what = f"leaves no training {self.UNIT} with {lost}"
+        what = f"leaves no training {self.UNIT} with {', '.join(sorted(lost))}"
         hint = "choose another split_seed, or give a file"
         return parts, [Problem("task.validation", f"{what}; {hint}")]
 
-    def _mask(self, train: Examples, fraction: float) -> Mask:
-        return stratified(self.strata(train), fraction, self.spec.split_seed)
+    def _mask(self, train: Examples, chosen: float | Fold) -> Mask:
+        strata, groups, seed = self.strata(train), self.groups(train), self.spec.split_seed
+        if groups is None and not isinstance(chosen, Fold):
+            return stratified(strata, chosen, seed)
+        fold = chosen if isinstance(chosen, Fold) else Fold(0, max(2, round(1 / chosen)))
+        return in_fold(*fold, strata, groups, seed)
 
-    def _too_few(self, train: Examples, fraction: float) -> str:
-        strata = self.strata(train)
+    def _too_few(self, train: Examples, chosen: float | Fold) -> str:
+        strata, groups = self.strata(train), self.groups(train)
+        if isinstance(chosen, Fold) or groups is not None:
+            of = f"{self.UNIT}s" if groups is None else f"groups of {self.UNIT}s"
+            count = len(strata if groups is None else set(groups))
+            return f"{count} {of} are too few to train and to validate on; add some, or fewer folds"
+        fraction = chosen
         largest = max(collections.Counter(strata).values())
         unit, rows = self.UNIT, len(strata)
         if largest > 1:
@@ -226,24 +252,3 @@ class DataSet(abc.ABC, Generic[SpecT, Examples]):
         if rows == 1:
             what = f"there is only one {unit} to train and to validate"
         return f"{what}; add {unit}s, or name a file"
-
-
-def stratified(labels: Sequence[str], fraction: float, seed: int) -> Mask:
-    """The rows of a validation fraction: a share of every class, and never its last row, so that
-    classes with one row count nothing. `fraction`: in (0, 1)."""
-    generator = np.random.default_rng(seed)
-    rows_by_class: dict[str, list[int]] = {}
-    for row, label in enumerate(labels):
-        rows_by_class.setdefault(label, []).append(row)
-    taken = np.zeros(len(labels), dtype=bool)
-    owed = 0.0
-    for label in sorted(rows_by_class):
-        rows = generator.permutation(rows_by_class[label])
-        if len(rows) == 1:
-            continue
-        # The rest of rounding goes to the next class, so that small classes add up to their share.
-        owed += fraction * len(rows)
-        count = round(owed)
-        owed -= count
-        taken[rows[: min(count, len(rows) - 1)]] = True
-    return taken

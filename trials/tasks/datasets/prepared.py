@@ -18,6 +18,7 @@ import numpy as np
 
 import trials
 from trials.checkpoints.disk.whole_folders import digest_of_file
+from trials.contract import Fold
 from trials.data import cache, files
 from trials.descriptions.models import Pretrained, Scratch
 
@@ -52,14 +53,14 @@ def prepare(name: str | None, build: Callable[[], Any], types: tuple[type, ...])
 
 def fingerprint(
     kind: str,
-    sources: tuple[Path | float, ...],
+    sources: tuple[Path | float | Fold, ...],
     facts: tuple[object, ...],
     model: Pretrained | Scratch | None,
 ) -> str | None:
     """The name of prepared data; None if a file or the tokenizer is missing.
 
     Args:
-        sources: The files and folders, or the share of the training data for validation.
+        sources: The files and folders, or the share or fold of the training data for validation.
         facts: Compared by their `repr`.
         model: The model whose tokenizer or processor encodes the data; None if none does.
     """
@@ -82,7 +83,7 @@ def code_digests() -> list[str]:
     return [digest_of_file(path) for path in sorted(root.rglob("*.py"))]
 
 
-def _content(source: Path | float) -> object:
+def _content(source: Path | float | Fold) -> object:
     if not isinstance(source, Path):
         return source
     if source.is_file():

@@ -168,6 +168,8 @@ class FunctionTrial:
         unit: The unit of the budget, such as epochs.
         report_at: The ascending levels at which the study wants a report; the last one is the
             budget.
+        fold, folds: The number, from 0, of the fold to measure on, and how many there are; None
+            where the budget has no folds: train on everything.
         device: A torch device name, such as cpu or cuda:0.
         folder: The trial's own folder: a path, or a URL where checkpoints go to a store.
         checkpoint: The folder of a checkpoint to continue from, or None to start afresh.
@@ -185,6 +187,8 @@ class FunctionTrial:
         self.budget: int | float = int(total) if total == int(total) else total
         self.unit = setup.budget.unit
         self.report_at = setup.budget.report_at
+        self.fold = None if setup.fold is None else setup.fold.number
+        self.folds = None if setup.fold is None else setup.fold.of
         self.device = setup.device
         self.folder = setup.folder
         self.checkpoint = call.checkpoint
@@ -214,9 +218,10 @@ class FunctionTrial:
         """A parameter of the trial; the default if it has none of that name.
 
         `seed` is the trial's seed, and the name of the budget's unit, such as `epochs`, its budget.
-        """
+        Where the budget has folds, `fold` and `folds` are the attributes."""
         self.unread.discard(name)
-        known = {"seed": self.seed, self.unit.value: self.budget, **self.params}
+        of_fold = {} if self.fold is None else {"fold": self.fold, "folds": self.folds}
+        known = {"seed": self.seed, self.unit.value: self.budget, **of_fold, **self.params}
         return known.get(name, default)
 
     def report(self, resource: float, metrics: Mapping[str, Any], *, is_last: bool = False) -> None:

@@ -17,7 +17,8 @@ from trials.descriptions.images import IMAGE_CLASSIFICATION, ImageSettings
 from trials.descriptions.models import KEY, Pretrained, Scratch, parse_model
 from trials.settings import Settings
 from trials.tasks.datasets import labels, remarks, tables
-from trials.tasks.datasets.data_set import DataSet, DataSpec, Mask
+from trials.tasks.datasets.data_set import DataSet, DataSpec
+from trials.tasks.datasets.splits import Mask
 from trials.tasks.images import folder
 from trials.tasks.images.folder import Bytes
 from trials.tasks.workloads.trained_task import TrainedTask

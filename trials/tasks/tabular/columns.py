@@ -186,7 +186,7 @@ def columns(spec: TabularSpec, train: Texts) -> tuple[list[str], list[str]]:
     numeric, categorical = list(spec.numeric or ()), list(spec.categorical or ())
     if spec.numeric is not None and spec.categorical is not None:
         return numeric, categorical
-    stated = {spec.target, *numeric, *categorical}
+    stated = {spec.target, spec.group, *numeric, *categorical}
     for column, texts in train.items():
         if column in stated:
             continue

@@ -18,7 +18,8 @@ from trials.descriptions.tabular import CLASSIFICATION, REGRESSION, TABULAR, Tab
 from trials.settings import Settings, nearest
 from trials.tasks.datasets import labels, tables
 from trials.tasks.datasets import remarks as common_remarks
-from trials.tasks.datasets.data_set import DataSet, Mask
+from trials.tasks.datasets.data_set import DataSet
+from trials.tasks.datasets.splits import Mask
 from trials.tasks.tabular import remarks
 from trials.tasks.tabular.columns import (
     ColumnTexts,
@@ -62,6 +63,7 @@ class TabularDataSet(DataSet[TabularSpec, TableFile]):
             "task.target": (spec.target,),
             "task.numeric": spec.numeric or (),
             "task.categorical": spec.categorical or (),
+            "task.group": spec.groups_in(where),
         }
         found = TableFile(tables.with_columns(named, path, where), path, where)
         return found, [*_words_for_numbers(spec, found), *_gaps(spec, found)]
@@ -118,6 +120,10 @@ class TabularDataSet(DataSet[TabularSpec, TableFile]):
         if objective(self.spec, train.texts) == REGRESSION:
             return [""] * len(train)
         return [str(label) for label in tables.texts_in(train.table, self.spec.target)]
+
+    def groups(self, train: TableFile) -> list[str] | None:
+        group = self.spec.group
+        return None if group is None else list(map(str, tables.texts_in(train.table, group)))
 
     def taken(self, examples: TableFile, mask: Mask) -> TableFile:
         return replace(examples, table=examples.table[mask])

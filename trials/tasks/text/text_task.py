@@ -25,7 +25,8 @@ from trials.descriptions.text import (
 )
 from trials.settings import Settings
 from trials.tasks.datasets import remarks, tables
-from trials.tasks.datasets.data_set import DataSet, Mask
+from trials.tasks.datasets.data_set import DataSet
+from trials.tasks.datasets.splits import Mask
 from trials.tasks.huggingface import tokenizer as text_tokenizer
 from trials.tasks.huggingface.text_base import TextSpec, TextTask
 from trials.tasks.text.targets import (
@@ -89,6 +90,7 @@ Text = tuple[str | None, ...]
 class Examples:
     texts: list[Text]
     values: Values
+    groups: list[str] | None = None
 
 
 class TextDataSet(DataSet[TextSpec, Examples]):
@@ -101,13 +103,16 @@ class TextDataSet(DataSet[TextSpec, Examples]):
     def examples(self, path: Path, where: str) -> tuple[Examples, list[Problem]]:
         spec = self.spec
         wanted = {f"task.{field}": (column,) for field, column in spec.fields.items()}
-        table = tables.with_columns(wanted, path, where)
+        group = spec.groups_in(where)
+        table = tables.with_columns({**wanted, "task.group": group}, path, where)
         texts = {}
         for field, column in spec.columns("text").items():
             texts[field] = tables.texts_in(table, column)
         problems = tables.gaps_in(texts, spec.fields, path)
         values, more = self.target.read(table, path)
-        return Examples(list(zip(*texts.values(), strict=True)), values), problems + more
+        groups = list(map(str, tables.texts_in(table, *group))) if group else None
+        found = Examples(list(zip(*texts.values(), strict=True)), values, groups)
+        return found, problems + more
 
     def unfit(self, train: Examples) -> list[Problem]:
         return self.target.unfit(train.values, self.spec.train)
@@ -117,6 +122,9 @@ class TextDataSet(DataSet[TextSpec, Examples]):
 
     def strata(self, train: Examples) -> Sequence[str]:
         return self.target.strata(train.values)
+
+    def groups(self, train: Examples) -> list[str] | None:
+        return train.groups
 
     def lost(self, train: Examples, validation: Examples) -> list[str]:
         return self.target.lost(train.values, validation.values)

@@ -8,15 +8,17 @@ is in `trials.descriptions`. The loop trains a model that is joined with the dat
 from __future__ import annotations
 
 import abc
+import copy
 import functools
 import hashlib
 import json
 import pkgutil
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Self, TypeVar
 
-from trials.contract import Problem, Run, Setting, Setup, TaskError
+from trials.contract import Fold, Problem, Run, Setting, Setup, TaskError
 from trials.descriptions.description import TaskDescription
 from trials.descriptions.models import ADAPTER_CONFIG, Pretrained, Scratch
 from trials.settings import Settings, nearest
@@ -51,6 +53,12 @@ class BuiltInTask(abc.ABC, Generic[SpecT]):
     def spec_for(self, settings: Settings) -> SpecT:
         return self.spec
 
+    def on_fold(self, fold: Fold) -> Self:
+        """The task whose validation samples are a fold of the training data."""
+        other = copy.copy(self)
+        other.spec = replace(self.spec, validation=fold)
+        return other
+
     def problems(self, remark: Callable[[str, str], None] | None = None) -> list[Problem]:
         """The problems of the data files; `remark` as of `DataSet.problems`."""
         return self.DATA(self.spec).problems(remark)
@@ -68,7 +76,7 @@ class BuiltInTask(abc.ABC, Generic[SpecT]):
         """The name of the prepared data in the cache; None if they are not kept."""
         spec = self.spec_for(settings)
         decisive = [getattr(settings, name) for name in self.DATA_SETTINGS if name != "model"]
-        sources, facts = (spec.train, spec.validation), (*spec.facts, *decisive)
+        sources, facts = (spec.train, spec.validation), (*spec.facts, spec.group, *decisive)
         return prepared.fingerprint(self.DESCRIPTION.kind, sources, facts, spec.encoder)
 
     def data_key(self, params: Mapping[str, Any]) -> str:

@@ -21,7 +21,7 @@ from support.running.command_runs import (
 from trials import tasks
 from trials.checkpoints.checkpoints import Checkpoints
 from trials.checkpoints.manifests import verify
-from trials.contract import Goal, ProgramFailed, TaskError
+from trials.contract import Budget, Fold, Goal, ProgramFailed, Setup, TaskError, Unit
 from trials.running.runner import failure_of
 from trials.tasks.command.run import CommandRun
 
@@ -532,3 +532,16 @@ def test_what_a_program_has_saved_at_a_rung_was_reported(start, python, gate):
         progress = json.loads((saved / "progress.json").read_text())
         reported = [progress["reached"], *(resource for resource, _ in progress["pending"])]
         assert int((saved / "folder" / "state").read_text()) == reported[-1]
+
+
+@pytest.mark.parametrize(("fold", "told"), [(Fold(0, 3), "--fold 0 --of=3"), (None, "")])
+def test_a_program_is_told_its_fold_and_has_no_such_argument_without(tmp_path, fold, told):
+    line = 'sh -c \'echo "$@" > told; echo "{{\\"resource\\": 1, \\"a\\": 1}}"\' sh'
+    task = tasks.load(
+        {"kind": "command", "run": f"{line} --fold {{fold}} --of={{folds}}"}, tmp_path
+    )
+    budget = Budget(Unit.EPOCHS, 1.0, (1.0,))
+    run = task.start(Setup({}, 1, budget, tmp_path / "trial", fold=fold), None)
+    assert [report.metrics for report in reports_of(run)] == [{"a": 1}]
+    assert run.close()
+    assert (tmp_path / "told").read_text().strip() == told

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from trials.contract import TaskError
-from trials.tasks.datasets.data_set import stratified
+from trials.tasks.datasets.splits import stratified
 
 
 def test_a_broken_validation_file_does_not_hide_a_broken_training_file(lab):
