@@ -103,6 +103,7 @@ class Agenda:
 
     def change_budget(self) -> None:
         """Go on with a larger budget: the search goes on before its leaders are confirmed."""
+        self._context.next_hours.restart()
         self._confirmation.change_budget(self._context.spec.budget)
         if self._context.progress.phase is Phase.CONFIRMING:
             self._return_to_search()
@@ -158,6 +159,8 @@ class Agenda:
         """The reason why `next` finds no work though nothing runs."""
         if self._continues_for and not self._queue:
             return f"trial {self._continues_for[-1]} was asked for, and has ended"
+        if not self._queue and (too_little := self._context.next_hours.too_little):
+            return too_little
         if self._queue or not self._all_tried:
             return "the budget left is too small for another trial"
         if not self._trials_used:
@@ -169,7 +172,7 @@ class Agenda:
 
     @property
     def _all_tried(self) -> bool:
-        if self._trials_used:
+        if self._trials_used or self._context.next_hours.too_little is not None:
             return True
         if self._begun < len(self._first):
             return False
@@ -272,7 +275,8 @@ class Agenda:
 
     def _confirm(self, headroom: Headroom) -> Work | None:
         due = self._repeat(headroom, self._confirmation.next_leader())
-        if due is not None or not headroom.is_limited:
+        is_over = self._context.next_hours.too_little is not None
+        if due is not None or is_over or not headroom.is_limited:
             return due
         more = self._more_search(headroom)
         if more is not None:

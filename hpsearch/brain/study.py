@@ -131,6 +131,7 @@ class Study:
         if self.finished or now - self._expected_at >= EXPECT_EVERY_S:
             self._expected_at = now
             self._context.note_expectations()
+            self._context.next_hours.look(now)
         self._drop_checkpoints(now)
         return self._context.attempts.commands()
 
@@ -218,6 +219,7 @@ class Study:
         history = self.history
         study = history.study
         self.spending.time.begin(now)
+        self._context.next_hours.restart()
         study.state = StudyState.RUNNING
         study.reason = study.interruption = study.ended = None
         history.touch_study()

@@ -5,8 +5,9 @@ the values of enumerations.
 """
 
 import enum
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, TypedDict
+from typing import Any, Self, TypedDict
 
 from pydantic import StrictBool, StrictFloat, StrictInt
 
@@ -137,3 +138,37 @@ class GpuSharing(TypedDict):
     trials: int  # the best number so far
     most: int  # that may be tried
     is_final: bool
+
+
+NEXT_HOUR = "hpsearch:next_hour"
+"""The system attribute of a study for its latest `NextHour`."""
+
+
+@dataclass(frozen=True, slots=True)
+class NextHour:
+    """The gain of another hour, or of what else a study's budget counts by (`budget.worth.per`).
+
+    Args:
+        gain: That is expected, in the objective's own unit; positive is better.
+        chance: The probability of more than `than`.
+        trials: The trials that had ended when this was foretold.
+        below: How often in a row the gain was too small to be worth it.
+    """
+
+    per: str
+    gain: float
+    chance: float
+    than: float
+    trials: int
+    below: int = 0
+
+    @property
+    def what(self) -> str:
+        """``another GPU hour``"""
+        return f"another {self.per.replace('gpu_', 'GPU ')}"
+
+    @classmethod
+    def of(cls, system_attrs: Mapping[str, Any]) -> Self | None:
+        """The one on record in a study's system attributes, if any is."""
+        plain = system_attrs.get(NEXT_HOUR)
+        return None if plain is None else cls(**plain)

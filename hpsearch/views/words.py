@@ -9,7 +9,7 @@ from bisect import bisect
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from hpsearch.domain.facts import RequestKind
+from hpsearch.domain.facts import NextHour, RequestKind
 from hpsearch.domain.lifecycle import State
 from hpsearch.domain.numbers import NOTHING, cell, count, duration, in_unit, moment, number, pairs
 from hpsearch.domain.records import Decision, Environment, Request, Version
@@ -234,7 +234,7 @@ def in_detail(result: StudyResult, status: StudyStatus) -> dict[str, str]:
         if best.trial.violation > 0:
             facts["limits"] = f"exceeded by {best.trial.violation:.1%}; no trial keeps them all"
     facts |= {"cost": _cost(status), "by device": by_device(status), "GPUs": sharing(status)}
-    facts |= {"own ends": own_ends(result.ends)}
+    facts |= {"more": next_hour(status.next_hour), "own ends": own_ends(result.ends)}
     facts |= {"rungs": caveat(result.trust, unknown=False), "code": code(result)}
     return {name: text for name, text in facts.items() if text is not None}
 
@@ -296,6 +296,14 @@ def version(of: Version) -> str:
 def _version(session: Environment) -> str:
     revision = "" if session.revision is None else f"git revision {session.revision}, "
     return f"{revision}{moment(session.created)}"
+
+
+def next_hour(of: NextHour | None) -> str | None:
+    """``another GPU hour: +0.001 expected, 6% chance of more than +0.005``"""
+    if of is None:
+        return None
+    chance = f"{of.chance:.0%} chance of more than +{number(of.than)}"
+    return f"{of.what}: +{of.gain:.2g} expected, {chance}"
 
 
 def _shown(result: StudyResult, best: Ranked[TrialRow]) -> str:

@@ -9,7 +9,7 @@ from typing import Any
 
 from sqlalchemy import Connection, Text, and_, func, literal, select
 
-from hpsearch.domain.facts import SHARING, DecisionKind, GpuSharing, Role
+from hpsearch.domain.facts import SHARING, DecisionKind, GpuSharing, NextHour, Role
 from hpsearch.domain.lifecycle import State
 from hpsearch.domain.records import Attempt, Decision, Request, StudyState, Trial
 from hpsearch.search.ranking.selection import Ranked
@@ -146,6 +146,7 @@ class StudyStatus:
     sharing: Mapping[str, GpuSharing] = field(default_factory=dict)
     """For each type of GPU that trials share, how many do."""
     ends: OwnEnds | None = None  # of trials that did not end at their budget
+    next_hour: NextHour | None = None  # as it was foretold last
 
     def idle_share(self, now: float) -> float | None:
         """The share of their time for which the slots of its driver waited; None without one."""
@@ -208,6 +209,7 @@ def study_status(
         devices=_devices(connection, study),
         sharing=attrs.get(SHARING, {}),
         ends=own_ends(connection, study),
+        next_hour=NextHour.of(attrs),
     )
 
 
