@@ -103,7 +103,6 @@ class Agenda:
 
     def change_budget(self) -> None:
         """Go on with a larger budget: the search goes on before its leaders are confirmed."""
-        self._context.next_hours.restart()
         self._confirmation.change_budget(self._context.spec.budget)
         if self._context.progress.phase is Phase.CONFIRMING:
             self._return_to_search()

@@ -44,12 +44,6 @@ class NextHours:
         what = f"{latest.what} is expected to bring {latest.gain:.2g}"
         return f"{what}, less than the {number(worth.gain)} that it is to be worth"
 
-    def restart(self) -> None:
-        """Go on, until new looks say again that it is not worth it."""
-        latest = self.latest
-        if latest is not None and latest.below:
-            self._record(latest, 0)
-
     def look(self, now: float) -> None:
         """Look, if enough trials have ended since the last time."""
         states = self._history.states

@@ -219,7 +219,6 @@ class Study:
         history = self.history
         study = history.study
         self.spending.time.begin(now)
-        self._context.next_hours.restart()
         study.state = StudyState.RUNNING
         study.reason = study.interruption = study.ended = None
         history.touch_study()

@@ -245,7 +245,7 @@ def test_what_an_hour_is_worth_needs_one_objective_and_a_space_that_can_be_model
 
     both = [{"metric": name, "direction": "minimize"} for name in ("loss", "size")]
     assert "budget.worth: is a gain of one objective" in problem_with(objective=both)
-    wide = {f"x{n}": {"type": "float", "low": 0.0, "high": 1.0} for n in range(500)}
+    wide = {"x": {"type": "categorical", "choices": [f"c{n}" for n in range(2_001)]}}
     assert "budget.worth: needs a space" in problem_with(space=wide)
 
 
