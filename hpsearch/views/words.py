@@ -23,7 +23,7 @@ from hpsearch.store.reading.queries import TrialRow
 from hpsearch.store.reading.status import BudgetLine, StudyStatus, StudySummary
 from hpsearch.store.reading.trust import StudyTrust
 from hpsearch.study_file.models import StudySpec
-from hpsearch.views.result import StudyResult, Unfinished
+from hpsearch.views.result import StudyResult
 from trials.descriptions.command import COMMAND
 from trials.descriptions.command_line import SEED
 from trials.settings import some
@@ -333,20 +333,6 @@ def _cost(status: StudyStatus) -> str:
     money = f" (cost {number(used['cost'])})" if "cost" in used else ""
     compute = f"{duration(used['gpu_seconds'])} of compute time{money}"
     return f"{compute}, {duration(used['wall_clock_seconds'])} of wall clock: {trials}"
-
-
-def may_still_win(found: Unfinished, command: str) -> str:
-    """The trial that was not trained to the end and might still win, and the command for it."""
-    row, best = found.trial, found.best
-    against = "no trial is complete"
-    if best is not None:
-        against = f"the best complete trial, {best.trial.number}, has {number(best.mean)}"
-    others = f", as may {count(found.others, 'other')}" if found.others else ""
-    stopped = f"trial {row.number}, which stopped at {_of_total(row.resource, found.spec)}"
-    return (
-        f"{stopped}, may still win{others}: {expected(row)} if trained to the end, and {against}; "
-        f"train it to the end with: {command}"
-    )
 
 
 def _of_total(resource: float, spec: StudySpec) -> str:

@@ -40,9 +40,14 @@ def print_studies(storage: str, format: Format) -> None:
         note("no studies yet; start one with: hpsearch run STUDY.yaml")
 
 
-def print_status(name: str | None, storage: str, format: TreeFormat, watch: bool) -> None:
+def print_status(
+    name: str | None, storage: str, format: TreeFormat, watch: bool, beliefs: bool
+) -> None:
     """Print a study's trials by state, its best trial, its budget, running work and failures; with
-    `watch`, until no driver works on it any more."""
+    `watch`, until no driver works on it any more. With `beliefs` what its search believes."""
+    if beliefs:
+        _print_beliefs(name, storage)
+        return
     if watch:
         _watch_status(name, storage, format)
         return
@@ -73,6 +78,15 @@ def print_status(name: str | None, storage: str, format: TreeFormat, watch: bool
     else:
         document = documents.status_document(found, trust, disk)
         output.emit_tree(document | {"queue": queued and queued.as_plain()}, format)
+
+
+def _print_beliefs(name: str | None, storage: str) -> None:
+    from hpsearch.views.beliefs import beliefs_document  # it imports the model
+
+    with closing(Store.open(storage, create=False)) as store:
+        with store.reading() as connection:
+            study = chosen_study(connection, name)
+        output.emit_tree(beliefs_document(store, study.name), TreeFormat.JSON)
 
 
 def _print_waiting(job: QueuedJob, format: TreeFormat) -> None:

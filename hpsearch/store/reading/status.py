@@ -192,7 +192,7 @@ def study_status(
     """The status of a study; `ranked` are its best trials where they were read already."""
     summary = study_summary(connection, study, ranked)
     hours = study.active_seconds / 3600
-    attrs = connection.scalar(select(STUDY.system_attrs).where(STUDY.id == study.id)) or {}
+    attrs = _attributes(connection, study)
     reserved = select(func.sum(ATTEMPT.reserved_gpu_seconds)).where(
         ATTEMPT.study_id == study.id, LIVE_ATTEMPT
     )
@@ -211,6 +211,14 @@ def study_status(
         ends=own_ends(connection, study),
         next_hour=NextHour.of(attrs),
     )
+
+
+def next_hour_of(connection: Connection, study: StudyHead) -> NextHour | None:
+    return NextHour.of(_attributes(connection, study))
+
+
+def _attributes(connection: Connection, study: StudyHead) -> Mapping[str, Any]:
+    return connection.scalar(select(STUDY.system_attrs).where(STUDY.id == study.id)) or {}
 
 
 def _devices(connection: Connection, study: StudyHead) -> list[DeviceLine]:
