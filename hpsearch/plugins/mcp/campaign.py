@@ -137,6 +137,7 @@ class Campaign:
         asked.ask_now()  # which nobody is handed out any more
         asked.close("its agent stopped the study")
         del self._asked[study]
+        self._trials = {key: each for key, each in self._trials.items() if key[0] != study}
         return {"told": "stopped"}
 
     def request(self, study: str, kind: RequestKind, content: Plain, origin: str) -> Request:
