@@ -35,7 +35,7 @@ from hpsearch.study_file.space import distributions
 from races import ours
 from races.curves import Task, parameters
 from races.race import Judge, Terms, moments
-from races.schedule import SPLITS, is_fair, split, tasks_of
+from races.schedule import SPLITS, is_fair, note, split, tasks_of
 from simulation.running import simulate
 from tables import arguments, show, write
 
@@ -209,6 +209,7 @@ def main() -> None:
             trials = next((n for n in range(most, SMALLEST - 1, -1) if is_fair(task, n)), 0)
             for workers in given.workers:
                 for seed in range(given.seeds if trials else 0):
+                    note(f"{task.name}, {trials} trials, {workers} workers, seed {seed}")
                     looks = watched(task, Terms(trials, workers), seed)
                     found += told([looks], trials)
                     studies.append(looks)

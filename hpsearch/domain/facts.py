@@ -146,21 +146,14 @@ NEXT_HOUR = "hpsearch:next_hour"
 
 @dataclass(frozen=True, slots=True)
 class NextHour:
-    """The gain of another hour, or of what else a study's budget counts by (`budget.worth.per`).
-
-    Args:
-        gain: That is expected, in the objective's own unit; positive is better.
-        chance: The probability of more than `than`.
-        trials: The trials that had ended when this was foretold.
-        below: How often in a row the gain was too small to be worth it.
-    """
+    """What another hour would bring, or what else a budget counts by (`budget.worth.per`)."""
 
     per: str
-    gain: float
-    chance: float
+    gain: float  # that is expected, in the objective's own unit; more is better
+    chance: float  # the probability of more than the next
     than: float
-    trials: int
-    below: int = 0
+    trials: int  # that had ended when this was foretold
+    below: int = 0  # how often in a row the gain was less than it is to be worth
 
     @property
     def what(self) -> str:

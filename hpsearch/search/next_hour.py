@@ -1,11 +1,11 @@
 """What another hour would bring a study: how much better its winner gets, if trained again.
 
-The model of learning curves says how much better than the leader the best of a few candidates may
-be: trials that were not trained in full, and new configurations. That alone promises too much in
-some studies and too little in others, which chance corrects: of n trainings in full, the best is
-among the latest h with a probability of about h / n. With g the gain that the model expects of the
-candidates, u the distance from the leader to the median of new configurations in full, n the
-training so far and h that of another hour, both in full trainings, the expected gain is
+The model of learning curves expects a gain g over the leader of a few candidates, those of which it
+expects most: unfinished trials and new configurations. That alone promises too much in some studies
+and too little in others, which chance corrects: of n trainings in full, the best is among the
+latest h with a probability of about h / n. With u the distance from the leader to the median of new
+configurations in full, n the training so far and h that of another hour, both in full trainings,
+the expected gain is
 
     e = SIZE sqrt(g u) sqrt(h) / n
 
@@ -15,19 +15,18 @@ on recorded curves (docs/measured/forecasts.md, "Another hour").
 """
 
 import math
+import sys
 from collections.abc import Sequence
 
 import numpy as np
-from scipy.special import ndtr
 
-from hpsearch.search.curve_model.encoding import Floats, Ints
 from hpsearch.search.curve_model.forecast import Outlook
 from hpsearch.search.curve_model.model import Points
 
-SIZE, OFTEN, MOST_OFTEN = 1.1, 1.3, 0.9
+SIZE, OFTEN, MOST_OFTEN = 1.4, 1.3, 0.9
 NEW, CANDIDATES, DRAWS = 32, 4, 256
-"""New configurations that are looked at, the candidates that are compared with the leader, and the
-draws of all their values."""
+"""New configurations, those of all candidates that are compared with the leader, and the draws of
+their values."""
 NOTABLE = 0.02  # the gain of which a chance is told, as a share of u
 NOTHING = 1e-4  # the least g, as a share of u
 
@@ -35,26 +34,15 @@ NOTHING = 1e-4  # the least g, as a share of u
 def gain_of(
     outlook: Outlook, leader: int, unfinished: Sequence[int], hour: float, so_far: float
 ) -> tuple[float, float]:
-    """The expected gain of another hour, and u, its scale; both 0 where new configurations seem as
-    good as the leader.
-
-    Args:
-        leader: The trial that leads.
-        unfinished: The trials that may be trained on.
-        hour: The training of an hour, in full trainings.
-        so_far: All training of the study, in the same.
-    """
+    """The expected gain e of another hour, and its scale u, for h and n as `hour` and `so_far`."""
     foretold, scale = _foretold(outlook, leader, unfinished)
-    if not scale > 0:
-        return 0.0, 0.0
+    scale = max(scale, sys.float_info.min)
     reach = math.sqrt(hour) if hour > 1 else hour
     return SIZE * math.sqrt(max(NOTHING * scale, foretold) * scale) * reach / so_far, scale
 
 
 def chance_of(gain: float, scale: float, more_than: float) -> float:
     """The probability that a gain is larger than so much, where so much is expected."""
-    if gain <= 0 or scale <= 0:
-        return 0.0
     often = min(MOST_OFTEN, OFTEN * math.sqrt(gain / scale))
     return often * math.exp(-often * more_than / gain)
 
@@ -71,7 +59,7 @@ def _foretold(outlook: Outlook, leader: int, unfinished: Sequence[int]) -> tuple
     covariance = covariance * outlook.doubt**2
     expected = outlook.losses(means)
     scale = float(np.median(expected[len(known) :]) - expected[0]) if len(features) else 0.0
-    chosen = np.append(0, 1 + _promising(means, covariance)[:CANDIDATES])
+    chosen = np.append(0, 1 + np.argsort(means[1:], kind="stable")[:CANDIDATES])
     deviations, axes = np.linalg.eigh(covariance[np.ix_(chosen, chosen)])
     spread = axes * np.sqrt(np.maximum(deviations, 0.0))
     draws = rng.standard_normal((len(chosen), DRAWS))
@@ -80,18 +68,6 @@ def _foretold(outlook: Outlook, leader: int, unfinished: Sequence[int]) -> tuple
     return float(gains.mean()), scale
 
 
-def _promising(means: Floats, covariance: Floats) -> Ints:
-    """(n - 1,) The places of all but the first of n, that of the largest expected improvement on
-    the first one leading."""
-    variances = np.diag(covariance)
-    apart = variances[1:] + variances[0] - 2 * covariance[0, 1:]
-    deviations = np.sqrt(np.maximum(apart, 1e-10))
-    z = (means[0] - means[1:]) / deviations
-    density = np.exp(-0.5 * z**2) / math.sqrt(2 * math.pi)
-    return np.argsort(-deviations * (z * ndtr(z) + density), kind="stable")
-
-
 def notable(scale: float) -> float:
     """A gain that would be worth telling, with one digit."""
-    share = NOTABLE * scale
-    return float(f"{share:.0e}") if share > 0 else 0.0
+    return float(f"{NOTABLE * scale:.0e}")

@@ -315,26 +315,17 @@ def _search_problems(draft: Draft, search: Search) -> Iterator[Problem]:
     yield from _warm_start_problems(draft, search)
     if draft.objectives > 1:
         yield from _several_problems(search)
-    if draft.budget is not None and draft.budget.worth is not None:
-        yield from _worth_problems(draft)
     if draft.budget is None:
         return
+    if draft.objectives > 1 and draft.budget.worth is not None:
+        what = "is a gain of one objective, and there are several; remove it"
+        yield Problem("budget.worth", what)
     first = search.pruner.arguments.get("first_rung") or 0
     per_trial = draft.budget.per_trial
     if first > per_trial.total:
         budget = f"{in_full(per_trial.total)} {per_trial.unit.value}"
         what = f"{first} is above the trial budget ({budget}); lower it"
         yield Problem("search.pruner.first_rung", what)
-
-
-def _worth_problems(draft: Draft) -> Iterator[Problem]:
-    if draft.objectives > 1:
-        what = "is a gain of one objective, and there are several; remove it"
-        yield Problem("budget.worth", what)
-    dimensions = sum(map(spaces.dimensions_of, draft.space.values()))
-    if dimensions > spaces.MOST_DIMENSIONS or (draft.is_open and not draft.names):
-        what = f"needs a space, of at most {spaces.MOST_DIMENSIONS} parameters and choices in all"
-        yield Problem("budget.worth", f"{what}; remove it")
 
 
 def _sampler_problems(draft: Draft, search: Search) -> Iterator[Problem]:

@@ -1,5 +1,5 @@
-"""What a search believes of its space, as one document: the values that it expects of trials and of
-new configurations, how much each parameter matters, and where trials have failed.
+"""What a search believes of its space, as one document: the values that it expects of new
+configurations, how much each parameter matters, and where trials have failed.
 
 The range of a parameter is seen in `PARTS` parts of its own scale, or its choices. Its importance
 is the share of the variance of expected values that the means of its parts explain (Sobol's index
@@ -20,12 +20,10 @@ from hpsearch.search.curve_model.encoding import Floats, Ints, SpaceEncoding
 from hpsearch.search.curve_model.forecast import WIDER, Outlook
 from hpsearch.search.curve_model.model import Points
 from hpsearch.search.proposals import encoding_of, forecast_of
-from hpsearch.search.ranking.in_order import RoughOrder
 from hpsearch.store.store import Store
 
-PARTS, DRAWN, MOST_TRIALS, MOST_NEW = 4, 512, 50, 8
-"""Parts of a range, random configurations, and how many trials and configurations are listed."""
-OF_A_TRIAL = ("number", "state", "params", "value", "expected", "expected_deviation", "error_kind")
+PARTS, DRAWN, MOST_NEW = 4, 512, 8
+"""Parts of a range, random configurations, and how many of them are listed."""
 
 
 def beliefs_document(store: Store, study: str) -> dict[str, Any]:
@@ -50,12 +48,6 @@ def beliefs_document(store: Store, study: str) -> dict[str, Any]:
             for n in best
         ]
     trials = [each for each in history.trials if each.params and not each.out_of_space]
-    leaders = RoughOrder(history, spec.objective.sign).leaders(
-        MOST_TRIALS, range(len(history.trials))
-    )
-    found["trials"] = [
-        {name: getattr(history.trials[number], name) for name in OF_A_TRIAL} for number in leaders
-    ]
     found["parameters"] = {
         name: _of_parameter(encoding, column, points, means, trials)
         for column, name in enumerate(encoding.space)

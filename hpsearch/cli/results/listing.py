@@ -46,7 +46,11 @@ def print_status(
     """Print a study's trials by state, its best trial, its budget, running work and failures; with
     `watch`, until no driver works on it any more. With `beliefs` what its search believes."""
     if beliefs:
-        _print_beliefs(name, storage)
+        from hpsearch.views.beliefs import beliefs_document  # it imports the model
+
+        with closing(Store.open(storage, create=False)) as store, store.reading() as connection:
+            study = chosen_study(connection, name)
+            output.emit_tree(beliefs_document(store, study.name), TreeFormat.JSON)
         return
     if watch:
         _watch_status(name, storage, format)
@@ -78,15 +82,6 @@ def print_status(
     else:
         document = documents.status_document(found, trust, disk)
         output.emit_tree(document | {"queue": queued and queued.as_plain()}, format)
-
-
-def _print_beliefs(name: str | None, storage: str) -> None:
-    from hpsearch.views.beliefs import beliefs_document  # it imports the model
-
-    with closing(Store.open(storage, create=False)) as store:
-        with store.reading() as connection:
-            study = chosen_study(connection, name)
-        output.emit_tree(beliefs_document(store, study.name), TreeFormat.JSON)
 
 
 def _print_waiting(job: QueuedJob, format: TreeFormat) -> None:

@@ -22,15 +22,17 @@ from hpsearch.running.study_run.requests import send
 from hpsearch.store.reading.status import list_studies
 from hpsearch.store.store import Store
 from hpsearch.study_file.models import HOUR_S, StudySpec
+from hpsearch.study_file.text import value_of
+from hpsearch.study_file.types import is_number
 from trials.descriptions.description import ASK
 from trials.settings import in_full
 
-LIMITS, PRICE = ("gpu_hours", "cost"), "price"
+PRICE = "price"
 GRANTED = "hpsearch:granted"
 """System attribute of a study that an agent has started."""
 OF_A_TRIAL = (
-    *("number", "attempt", "params", "seed", "budget", "unit", "report_at", "resource"),
-    "resume_from",
+    *("number", "attempt", "params", "seed", "budget", "unit", "report_at"),
+    *("resource", "resume_from"),
 )
 EXAMPLE = "write it like this: --grant gpu_hours=4 or --grant cost=20,price=2.5"
 MOST_CHARACTERS = 100_000  # of a study file
@@ -43,20 +45,17 @@ Metrics = Annotated[dict[str, float], Field(description="Numbers by the names of
 
 def granted(text: str) -> dict[str, float]:
     """The limits in ``gpu_hours=4,cost=20,price=2.5``. Raises UserError."""
-    pairs = [part.partition("=") for part in text.split(",")]
-    try:
-        found = {name.strip(): float(value) for name, _, value in pairs}
-    except ValueError:
-        raise UserError(f"--grant {text} is no amount", EXAMPLE) from None
-    is_known = found.keys() <= {*LIMITS, PRICE} and found.keys() & {*LIMITS}
-    if not is_known or ("cost" in found) != (PRICE in found) or min(found.values()) <= 0:
+    parts = (part.partition("=") for part in text.split(","))
+    given = {name.strip(): value_of(value.strip()) for name, _, value in parts}
+    is_known = given.keys() in ({"gpu_hours"}, {"cost", PRICE}, {"gpu_hours", "cost", PRICE})
+    if not is_known or not all(is_number(value) and value > 0 for value in given.values()):
         raise UserError(f"--grant {text} is no amount, or without the price of a GPU hour", EXAMPLE)
-    return found
+    return given
 
 
 class Campaign:
-    """The studies of one grant. A server that dies loses nothing: trials that its agent held are
-    handed out again, by the next one."""
+    """The studies of one grant. Trials that an agent held when its server died are handed out
+    again."""
 
     def __init__(self, storage: str, limits: dict[str, float]) -> None:
         self._storage = storage
@@ -97,8 +96,7 @@ class Campaign:
     def ask(self, study: Name) -> Plain:
         """A trial to train: its parameters, from which `resource` on, up to which `budget`, and the
         levels at which to report (`report_at`)."""
-        asked = self._opened(study)
-        trial = asked.ask_now()
+        trial = (asked := self._opened(study)).ask_now()
         if trial is None:
             return {"number": None, "ended": asked.ended}
         self._trials[study, trial.number] = trial
@@ -112,6 +110,9 @@ class Campaign:
         resource: Annotated[
             float | None, Field(description="How far it has trained; its budget if missing.")
         ] = None,
+        checkpoint: Annotated[
+            str | None, Field(description="Where it can go on from: `resume_from` of `ask`.")
+        ] = None,
         failed: Annotated[str | None, Field(description="Why it cannot be trained.")] = None,
         kind: Literal["error", "diverged", "out_of_memory", "timeout"] = "error",
     ) -> Plain:
@@ -120,12 +121,9 @@ class Campaign:
         if (study, number) not in self._trials:
             raise UserError(f"trial {number} of {study} is not in your hands", "ask for a trial")
         trial = self._trials[study, number]
-        if metrics is not None and failed is None:
-            trial.report(trial.budget if resource is None else resource, metrics)
-        else:
-            self._asked[study].tell(trial, failed=failed, kind=kind)
-        if trial.ended is None and failed is None and metrics is not None:
+        if metrics is not None and trial.report(resource or trial.budget, metrics, checkpoint):
             return {"goes_on": True}
+        self._asked[study].tell(trial, failed=None if trial.ended else failed, kind=kind)
         del self._trials[study, number]
         return {"goes_on": False, "why": "" if trial.ended is None else trial.ended.why}
 

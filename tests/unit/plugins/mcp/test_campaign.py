@@ -39,25 +39,33 @@ def campaign(sqlite_url):
 
 
 def trained(campaign, name="own"):
-    """All trials of a study, told to their ends."""
-    numbers = []
+    """What was handed out, in order, of all trials of a study, told to their ends."""
+    handed_out = []
     while (trial := campaign.ask(name))["number"] is not None:
-        numbers.append(trial["number"])
-        for epoch in trial["report_at"]:
+        handed_out.append(trial)
+        for epoch in range(int(trial["resource"]) + 1, trial["budget"] + 1):
             loss = {"loss": trial["params"]["x"] / epoch}
-            told = campaign.tell(name, trial["number"], loss, resource=epoch)
+            told = campaign.tell(name, trial["number"], loss, epoch, checkpoint=f"at {epoch}")
             if not told["goes_on"]:
                 break
-    return numbers, trial["ended"]
+    assert "trials have ended" in trial["ended"]
+    return handed_out
 
 
 def test_an_agent_starts_trains_and_ends_a_study_and_its_rest_goes_back(campaign):
     assert campaign.start(file())["study"] == "own"
     assert campaign.grant()["left"] == {"gpu_hours": 1.0}
-    numbers, ended = trained(campaign)
-    assert set(numbers) == {0, 1, 2}
-    assert ended == "all 3 trials have ended"
+    assert {trial["number"] for trial in trained(campaign)} == {0, 1, 2}
     assert campaign.grant()["left"]["gpu_hours"] == pytest.approx(4.0, abs=0.1)
+
+
+def test_a_trial_that_paused_goes_on_from_the_checkpoint_that_was_told(campaign):
+    campaign.start(file().replace("trials: 3", "trials: 9").replace("epochs: 3", "epochs: 9"))
+    handed_out = trained(campaign)
+    again = [trial for trial in handed_out if trial["attempt"] > 1]
+    assert again
+    for trial in again:
+        assert trial["resume_from"] == f"at {trial['resource']}"
 
 
 def test_all_studies_together_never_exceed_the_grant_whatever_server_starts_them(
@@ -91,7 +99,7 @@ def test_a_stopped_study_gives_back_what_it_has_not_used_and_can_be_started_agai
         campaign.start(file())
     campaign.stop("other")
     campaign.start(file())
-    assert len(set(trained(campaign)[0])) == 3
+    assert {each["number"] for each in trained(campaign)} == {0, 1, 2}
 
 
 @pytest.mark.parametrize(
