@@ -15,18 +15,21 @@ would have brought, and `budget` the share of it that was used.
 
 import os
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from statistics import fmean
 from typing import Any
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # before numpy is imported
 
+import numpy as np
 import optuna
 from optuna.terminator import EMMREvaluator, MedianErrorEvaluator, Terminator
+from optuna.trial import FrozenTrial, create_trial
 
-from hpsearch.brain.next_hour import FEWEST, FEWEST_IN_FULL, GROWTH, STEADY
+from hpsearch.brain.budget.next_hour import FEWEST, FEWEST_IN_FULL, GROWTH, STEADY
 from hpsearch.brain.study import Study
 from hpsearch.domain.history import Changes
 from hpsearch.domain.lifecycle import State
@@ -54,7 +57,7 @@ class Look:
     spent: float  # the share of its budget
     regret: float  # of the configuration that is recommended
     ended: int
-    in_full: list[tuple[dict[str, Any], float]]  # configurations and values of complete trials
+    in_full: list[FrozenTrial]  # the complete trials
     gains: dict[int, tuple[float, float]]
     """By full trainings to come, the gain that is expected and the scale of its chances."""
 
@@ -63,7 +66,7 @@ def watched(task: Task, terms: Terms, seed: int) -> list[Look]:
     """The looks at one study."""
     curves, ends, looks = task.curves(), moments(task, terms), list[Look]()
     judge, due = Judge(task, curves), moments(task, terms)[1::2]
-    unit = task.median - task.best
+    unit, space = task.median - task.best, distributions(parameters(task.space))
 
     def look(study: Study, changes: Changes, now: float) -> None:
         if not due or now < due[0]:
@@ -80,7 +83,9 @@ def watched(task: Task, terms: Terms, seed: int) -> list[Look]:
                 found = study._context.searcher.gain(hour, so_far) if hour <= so_far else None
                 if found is not None:
                     gains[hour] = found[0] / unit, found[1] / unit
-        in_full = [(trial.params, trial.value or 0.0) for trial in complete]
+        in_full = [
+            create_trial(params=t.params, distributions=space, value=t.value) for t in complete
+        ]
         regret = judge.of(ours.recommended(study))
         looks.append(Look(now / ends[-1], regret, ended, in_full, gains))
 
@@ -89,138 +94,108 @@ def watched(task: Task, terms: Terms, seed: int) -> list[Look]:
     return looks
 
 
-def told(studies: Sequence[Sequence[Look]], trials: int) -> list[tuple[float, float, float]]:
+def told(looks: Sequence[Look], trials: int) -> Iterator[tuple[float, float, float]]:
     """What was said, its scale, and what came."""
-    found = []
-    for looks in studies:
-        for look in looks:
-            for hour, (said, scale) in look.gains.items():
-                until = look.spent + hour / trials - 1e-9
-                later = next((each for each in looks if each.spent >= until), None)
-                if later is not None:
-                    found.append((said, scale, look.regret - later.regret))
-    return sorted(found)
+    for look in looks:
+        for hour, (said, scale) in look.gains.items():
+            until = look.spent + hour / trials - 1e-9
+            later = next((each for each in looks if each.spent >= until), None)
+            if later is not None:
+                yield said, scale, look.regret - later.regret
 
 
 def sums(found: Sequence[tuple[float, float, float]]) -> list[dict[str, Any]]:
     """Said and came, over ranges of what was said; and how often more than some gains came."""
     rows = []
-    for place in range(RANGES):
-        some = found[place * len(found) // RANGES : (place + 1) * len(found) // RANGES]
-        row: dict[str, Any] = {"looks": len(some)}
-        row |= {"said": fmean(each[0] for each in some), "came": fmean(each[2] for each in some)}
+    for some in np.array_split(np.array(sorted(found)), RANGES):
+        said, scales, came = some.T
+        row = {"looks": len(some), "said": float(said.mean()), "came": float(came.mean())}
         for more in LARGER:
-            row[f"chance_{more}"] = fmean(chance_of(said, scale, more) for said, scale, _ in some)
-            row[f"came_{more}"] = fmean(came > more for _, _, came in some)
+            chances = [chance_of(*each, more) for each in zip(said, scales, strict=True)]
+            row |= {f"chance_{more}": fmean(chances), f"came_{more}": float((came > more).mean())}
         rows.append(row)
     return rows
 
 
-Rule = Callable[[Sequence[Look]], Look]
-
-
-def worth(least: float) -> Rule:
+def worth(looks: Sequence[Look], least: float) -> Look:
     """A study's own rule."""
-
-    def stop(looks: Sequence[Look]) -> Look:
-        below = before = 0
-        for look in looks:
-            if OF not in look.gains or look.ended <= before or look.ended < GROWTH * before:
-                continue
+    below = before = 0
+    for look in looks:
+        if OF in look.gains and look.ended >= max(before + 1, GROWTH * before):
             before = look.ended
             below = below + 1 if look.gains[OF][0] < least else 0
-            if below == STEADY:
-                return look
-        return looks[-1]
-
-    return stop
+        if below == STEADY:
+            return look
+    return looks[-1]
 
 
-def patience(trials: int) -> Rule:
-    """Stop when so many trials have ended since the best complete one."""
-
-    def stop(looks: Sequence[Look]) -> Look:
-        best, since = float("inf"), 0
-        for look in looks:
-            now = min((value for _, value in look.in_full), default=best)
-            best, since = (now, look.ended) if now < best else (best, since)
-            if look.in_full and look.ended - since >= trials:
-                return look
-        return looks[-1]
-
-    return stop
+def patience(looks: Sequence[Look], trials: int) -> Look:
+    """Where so many trials have ended since the best complete one."""
+    best, since = float("inf"), 0
+    for look in looks:
+        now = min((trial.value or 0.0 for trial in look.in_full), default=best)
+        best, since = (now, look.ended) if now < best else (best, since)
+        if look.in_full and look.ended - since >= trials:
+            return look
+    return looks[-1]
 
 
-def terminator(space: dict[str, Any]) -> Rule:
+def terminator(looks: Sequence[Look]) -> Look:
     """Optuna's, by what it may know without cross-validation: EMMR beside the median error."""
-
-    def stop(looks: Sequence[Look]) -> Look:
-        rule = EMMREvaluator()
-        judge = Terminator(rule, MedianErrorEvaluator(rule), min_n_trials=FEWEST)
-        before = 0
-        for look in looks:
-            if len(look.in_full) <= before:
-                continue
-            before = len(look.in_full)
-            study = optuna.create_study()
-            for params, value in look.in_full:
-                study.add_trial(
-                    optuna.trial.create_trial(params=params, distributions=space, value=value)
-                )
+    rule = EMMREvaluator()
+    judge, before = Terminator(rule, MedianErrorEvaluator(rule), min_n_trials=FEWEST), 0
+    for look in looks:
+        if len(look.in_full) > before:
+            before, study = len(look.in_full), optuna.create_study()
+            study.add_trials(look.in_full)
             if judge.should_terminate(study):
                 return look
-        return looks[-1]
-
-    return stop
+    return looks[-1]
 
 
-def stopped(studies: Sequence[Sequence[Look]], name: str, rules: Sequence[Rule]) -> dict[str, Any]:
-    """What a rule loses and saves, with one rule for each study."""
-    pairs = [(looks, rule(looks)) for looks, rule in zip(studies, rules, strict=True)]
+def stopped(name: str, pairs: Sequence[tuple[Sequence[Look], Look]]) -> dict[str, Any]:
+    """What a rule loses and saves, by the studies and where it stops them."""
     lost = [at.regret - looks[-1].regret for looks, at in pairs]
-    spent = [at.spent for _, at in pairs]
-    return {
-        "rule": name,
-        "lost": fmean(lost),
-        "above_0.01": fmean(each > 0.01 for each in lost),
-        "budget": fmean(spent),
-    }
+    above = fmean(each > 0.01 for each in lost)
+    spent = fmean(at.spent for _, at in pairs)
+    return {"rule": name, "lost": fmean(lost), "above_0.01": above, "budget": spent}
 
 
 def main() -> None:
     """Run the studies and print the tables."""
     given = arguments(
         __doc__,
-        {"family": ["recorded"], "trials": [20]},
+        {"family": ["recorded"], "trials": 20},
         tasks=Path,
         data=Path,
         family=["all"],
         split=SPLITS,
-        trials=[40],
-        workers=[4],
+        trials=40,
+        workers=4,
         seeds=1,
     )
     warnings.simplefilter("ignore")
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     tasks = split(tasks_of(given.family, given.tasks, given.data), given.split)
-    found, studies, spaces = [], [], []
+    found, studies = [], []
     for task in tasks[:2] if given.quick else tasks:
-        for most in given.trials:
-            trials = next((n for n in range(most, SMALLEST - 1, -1) if is_fair(task, n)), 0)
-            for workers in given.workers:
-                for seed in range(given.seeds if trials else 0):
-                    note(f"{task.name}, {trials} trials, {workers} workers, seed {seed}")
-                    looks = watched(task, Terms(trials, workers), seed)
-                    found += told([looks], trials)
-                    studies.append(looks)
-                    spaces.append(distributions(parameters(task.space)))
-    rows = sums(sorted(found))
+        trials = next((n for n in range(given.trials, SMALLEST - 1, -1) if is_fair(task, n)), 0)
+        for seed in range(given.seeds if trials else 0):
+            note(f"{task.name}, {trials} trials, seed {seed}")
+            looks = watched(task, Terms(trials, given.workers), seed)
+            found += told(looks, trials)
+            studies.append(looks)
+    rows = sums(found)
     show("Gains: said and what came", rows, None)
-    rules = {f"worth {least:g} of {OF}": [worth(least)] * len(studies) for least in WORTH}
-    rules |= {f"patience {n}": [patience(n)] * len(studies) for n in PATIENCE}
-    rules |= {"Optuna's terminator": [terminator(space) for space in spaces]}
-    rules |= {"half": [lambda looks: looks[len(looks) // 2]] * len(studies)}
-    ends = [stopped(studies, name, each) for name, each in rules.items()]
+    rules: dict[str, Callable[[Sequence[Look]], Look]] = {
+        **{f"worth {n:g} of {OF}": partial(worth, least=n) for n in WORTH},
+        **{f"patience {n}": partial(patience, trials=n) for n in PATIENCE},
+        "Optuna's terminator": terminator,
+        "half": lambda looks: looks[len(looks) // 2],
+    }
+    ends = []
+    for name, rule in rules.items():
+        ends.append(stopped(name, [(looks, rule(looks)) for looks in studies]))
     show("\nStudies that are stopped", ends, None)
     write([*rows, *ends], given.json)
 

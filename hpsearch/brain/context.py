@@ -2,7 +2,7 @@
 
 from hpsearch.brain.attempts import Attempts, NodeHealth
 from hpsearch.brain.budget.ledger import Spending
-from hpsearch.brain.next_hour import NextHours
+from hpsearch.brain.budget.next_hour import NextHours
 from hpsearch.brain.progress import StudyProgress
 from hpsearch.brain.trial_log import TrialLog
 from hpsearch.domain.history import History

@@ -127,7 +127,7 @@ class PerTrial(Model):
         return report_grid.usual_interval(self.unit, self.total)
 
 
-class Worth(Model):
+class LeastGain(Model):
     """The least that more training must be expected to bring."""
 
     gain: Positive = Field(examples=["0.002"])
@@ -151,7 +151,7 @@ class StudyBudget(Model):
     """Seconds that drivers may work on the study, in total."""
     target: float | None = None
     """The study stops at the first trial whose value is this good or better."""
-    worth: Worth | None = None
+    worth: LeastGain | None = None
     """The study stops where another hour is not expected to bring so much."""
     per_trial: PerTrial = Field(examples=["{epochs: 3}"])
     """The length of one trial."""
