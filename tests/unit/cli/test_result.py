@@ -182,6 +182,14 @@ def test_best_says_nothing_of_rungs_that_can_be_trusted(run, study):
     assert first["rung_verdict"] == "tells"
 
 
+def test_status_prints_what_the_search_believes_for_programs(run, study):
+    study(Bowl)
+    found = json.loads(run("status", "--beliefs").out)
+    assert found["study"] == "plain"
+    assert sum(part["tried"] for part in found["parameters"]["x"]["parts"]) == 60
+    assert found["new"][0]["expected"] < found["new"][-1]["expected"]
+
+
 Run, Save = Callable[..., Any], Callable[..., None]
 SPEC = """
 study: flowers
