@@ -57,15 +57,28 @@ class AskedStudy:
             StudyHeld: A driver owns the study.
             UserError: Nothing is handed out before this very thread tells of a trial it holds.
         """
-        self._refuse_closed()
         while self.ended is None:
-            trial, self.ended, running, revision = self._session.take(self._looked_for)
+            trial, running, revision = self._look()
             if trial is not None:
                 return trial
             if self.ended is None:
                 self._refuse_waiting_for_itself(running)
                 self._wait_for_news(revision)
         return None
+
+    def ask_now(self) -> AskedTrial | None:
+        """As `ask`, without waiting: None also while only the reports of others can bring one."""
+        return self._look()[0] if self.ended is None else None
+
+    def answer(self) -> None:
+        """Do or refuse what was asked of the study."""
+        self._refuse_closed()
+        self._session.take(lambda transaction: None)
+
+    def _look(self) -> tuple[AskedTrial | None, set[Key], int]:
+        self._refuse_closed()
+        trial, self.ended, running, revision = self._session.take(self._looked_for)
+        return trial, running, revision
 
     def tell(
         self,

@@ -158,6 +158,8 @@ class Agenda:
         """The reason why `next` finds no work though nothing runs."""
         if self._continues_for and not self._queue:
             return f"trial {self._continues_for[-1]} was asked for, and has ended"
+        if not self._queue and (too_little := self._context.next_hours.too_little):
+            return too_little
         if self._queue or not self._all_tried:
             return "the budget left is too small for another trial"
         if not self._trials_used:
@@ -169,7 +171,7 @@ class Agenda:
 
     @property
     def _all_tried(self) -> bool:
-        if self._trials_used:
+        if self._trials_used or self._context.next_hours.too_little is not None:
             return True
         if self._begun < len(self._first):
             return False
@@ -272,7 +274,8 @@ class Agenda:
 
     def _confirm(self, headroom: Headroom) -> Work | None:
         due = self._repeat(headroom, self._confirmation.next_leader())
-        if due is not None or not headroom.is_limited:
+        is_over = self._context.next_hours.too_little is not None
+        if due is not None or is_over or not headroom.is_limited:
             return due
         more = self._more_search(headroom)
         if more is not None:

@@ -2,6 +2,7 @@
 
 from hpsearch.brain.attempts import Attempts, NodeHealth
 from hpsearch.brain.budget.ledger import Spending
+from hpsearch.brain.budget.next_hour import NextHours
 from hpsearch.brain.progress import StudyProgress
 from hpsearch.brain.trial_log import TrialLog
 from hpsearch.domain.history import History
@@ -21,6 +22,7 @@ class Context:
         attempts: Its slots, and what runs on them.
         nodes: The failures of its nodes.
         log: The records of its trials.
+        next_hours: What another hour would bring.
     """
 
     def __init__(self, spec: StudySpec, history: History, searcher: Searcher) -> None:
@@ -32,6 +34,7 @@ class Context:
         self.attempts = Attempts(spec, history, self.spending)
         self.nodes = NodeHealth(self.attempts)
         self.log = TrialLog(history)
+        self.next_hours = NextHours(history, searcher, self.spending)
 
     def note_expectations(self) -> None:
         for trial, *expected in self.searcher.expectations():

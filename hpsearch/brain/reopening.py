@@ -12,7 +12,7 @@ has spent and its attempts stay on record; its reports, and all that follows fro
 
 from collections.abc import Mapping
 
-from hpsearch.domain.facts import DecisionKind, Role
+from hpsearch.domain.facts import NEXT_HOUR, DecisionKind, Role
 from hpsearch.domain.history import History
 from hpsearch.domain.lifecycle import MOVES, State
 from hpsearch.domain.records import (
@@ -36,6 +36,8 @@ def reopen(history: History, *, failed_too: bool = True) -> None:
         return
     if any(trial.goes_on_alone for trial in history.trials):
         return
+    if study.system_attrs.pop(NEXT_HOUR, None) is not None:
+        history.touch_study()  # it is looked at anew before it ends for that again
     for trial in history.trials:
         if trial.system_attrs.get(IN_FULL):
             trial.system_attrs = {**trial.system_attrs, IN_FULL: False}

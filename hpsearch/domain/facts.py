@@ -5,8 +5,9 @@ the values of enumerations.
 """
 
 import enum
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, TypedDict
+from typing import Any, Self, TypedDict
 
 from pydantic import StrictBool, StrictFloat, StrictInt
 
@@ -137,3 +138,30 @@ class GpuSharing(TypedDict):
     trials: int  # the best number so far
     most: int  # that may be tried
     is_final: bool
+
+
+NEXT_HOUR = "hpsearch:next_hour"
+"""The system attribute of a study for its latest `NextHour`."""
+
+
+@dataclass(frozen=True, slots=True)
+class NextHour:
+    """What another hour would bring, or what else a budget counts by (`budget.worth.per`)."""
+
+    per: str
+    gain: float  # that is expected, in the objective's own unit; more is better
+    chance: float  # the probability of more than the next
+    than: float
+    trials: int  # that had ended when this was foretold
+    below: int = 0  # how often in a row the gain was less than it is to be worth
+
+    @property
+    def what(self) -> str:
+        """``another GPU hour``"""
+        return f"another {self.per.replace('gpu_', 'GPU ')}"
+
+    @classmethod
+    def of(cls, system_attrs: Mapping[str, Any]) -> Self | None:
+        """The one on record in a study's system attributes, if any is."""
+        plain = system_attrs.get(NEXT_HOUR)
+        return None if plain is None else cls(**plain)

@@ -14,4 +14,5 @@
 `ranking`         the order of configurations, and how sure it is
 `fronts`          rungs of several objectives
 `time_left`       the time until a study ends
+`next_hour`       what another hour would bring it
 """

@@ -20,6 +20,7 @@ from hpsearch.domain.history import History
 from hpsearch.domain.lifecycle import State
 from hpsearch.domain.phase import Phase
 from hpsearch.domain.records import ReportRecord, Trial
+from hpsearch.search.next_hour import gain_of
 from hpsearch.search.of_plugins import OfPlugin
 from hpsearch.search.promotion import LEADERS, Promotion
 from hpsearch.search.proposals import Proposals, forecast_of
@@ -213,6 +214,16 @@ class Searcher:
             self._rungs.stop(trial.number)
 
     # --------------------------------------------------------------------------------- expectations
+
+    def gain(self, hour: float, so_far: float) -> tuple[float, float] | None:
+        """As `next_hour.gain_of`; None where nothing is expected of trials."""
+        outlook = None if self._forecast is None else self._forecast.outlook(fit=False)
+        leaders = [] if outlook is None else self._rough.leaders(LEADERS, outlook.known)
+        if outlook is None or not leaders:
+            return None
+        leader = outlook.leader(leaders)
+        others = [n for n in self._history.open if n in outlook.known and n != leader]
+        return gain_of(outlook, leader, self._rough.first(LEADERS, others), hour, so_far)
 
     def expectations(self) -> list[tuple[Trial, float, float, float, float]]:
         """The expectations in full of the trials that lead and of those that have changed since the

@@ -343,6 +343,9 @@ def _search_problems(draft: Draft, search: Search) -> Iterator[Problem]:
         yield from _several_problems(search)
     if draft.budget is None:
         return
+    if draft.objectives > 1 and draft.budget.worth is not None:
+        what = "is a gain of one objective, and there are several; remove it"
+        yield Problem("budget.worth", what)
     first = search.pruner.arguments.get("first_rung") or 0
     per_trial = draft.budget.per_trial
     if first > per_trial.total:

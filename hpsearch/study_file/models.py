@@ -37,6 +37,7 @@ from trials.settings import in_full
 
 GB = 1e9
 """Bytes."""
+HOUR_S = 3600.0
 
 
 # ---------------------------------------------------------------------------- objective and budget
@@ -141,6 +142,15 @@ class PerTrial(Model):
         return report_grid.usual_interval(self.unit, self.total)
 
 
+class LeastGain(Model):
+    """The least that more training must be expected to bring."""
+
+    gain: Positive = Field(examples=["0.002"])
+    """How much better the winner gets, trained again, in the objective's own unit."""
+    per: Literal["gpu_hour", "hour", "trial"] = "gpu_hour"
+    """What it is to get better by: an hour of one GPU, an hour of the study, or a configuration."""
+
+
 class StudyBudget(Model):
     """The budget of the whole study, with at least one limit, and of each trial."""
 
@@ -156,6 +166,8 @@ class StudyBudget(Model):
     """Seconds that drivers may work on the study, in total."""
     target: float | None = None
     """The study stops at the first trial whose value is this good or better."""
+    worth: LeastGain | None = None
+    """The study stops where another hour is not expected to bring so much."""
     per_trial: PerTrial = Field(examples=["{epochs: 3}"])
     """The length of one trial."""
 

@@ -3,6 +3,7 @@
 `result`      the result of a study, computed once: best trials, luck, gain, ties
 `words`       facts in plain English: estimates, certainty, requests
 `documents`   studies and trials as plain values, for JSON and for agents
+`beliefs`     what a search believes of its space, as such a value
 `terminal`    tables and panels that are printed
 `report`      the report of a study on one page, as HTML or Markdown
 `pages`       live pages on studies, and the gate in front of them

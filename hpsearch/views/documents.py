@@ -55,6 +55,7 @@ def status_document(status: StudyStatus, trust: StudyTrust, disk: int | None) ->
         "seconds_left_low": low,
         "seconds_left_high": high,
         "seconds_left_depends": status.time_left.depends if status.time_left and high else [],
+        "next_hour": None if status.next_hour is None else asdict(status.next_hour),
         "idle_share": status.idle_share(now),
         "running": [asdict(each) for each in status.running],
         "failures": [asdict(each) for each in status.failures],

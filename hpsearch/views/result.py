@@ -1,7 +1,7 @@
 """The result of a study: which configuration is best, how sure that is, and how it is trained anew.
 
-`study_result` reads it as one object; `unfinished` finds trials that might still win. `differences`
-and `common_levels` compare trials, and `to_train` has the commands that train a configuration.
+`study_result` reads it as one object. `differences` and `common_levels` compare trials, and
+`to_train` has the commands that train a configuration.
 """
 
 import enum
@@ -13,20 +13,15 @@ from typing import Any
 
 from sqlalchemy import Connection
 
-from hpsearch.domain.lifecycle import State
-from hpsearch.domain.records import sign_of
 from hpsearch.search.ranking.again import Again
 from hpsearch.search.ranking.no_effect import NoEffect, no_effect
-from hpsearch.search.ranking.repeats import expectation
-from hpsearch.search.ranking.selection import Ranked, counts, likely_range, standing
+from hpsearch.search.ranking.selection import Ranked, counts, standing
 from hpsearch.store.reading.attempts import UNKNOWN, Origins, origins
-from hpsearch.store.reading.best import COMPARED, best_trials, goals_of, waiting_trials, with_again
+from hpsearch.store.reading.best import COMPARED, best_trials, goals_of, with_again
 from hpsearch.store.reading.own_ends import OwnEnds, own_ends
 from hpsearch.store.reading.queries import StudyHead, TrialDetail, TrialRow, default_trial, seen_at
 from hpsearch.store.reading.rounds import over_rounds
-from hpsearch.store.reading.status import study_status
 from hpsearch.store.reading.trust import StudyTrust, first_reports, study_trust
-from hpsearch.study_file.models import StudySpec
 from hpsearch.study_file.reading import origin_of
 from trials.descriptions.builtin import BUILT_IN
 from trials.descriptions.command import COMMAND
@@ -123,89 +118,6 @@ def study_result(
         ends=own_ends(connection, study),
         over=over_rounds(connection, study, ranked[0].trial.number) if ranked else None,
     )
-
-
-AMPLE = 1.5
-"""The factor by which a limit leaves more than the trial is likely to take: a driver starts nothing
-whose worst case does not fit."""
-START_S = 30.0  # seconds that a new driver and its workers may take beside that
-
-
-@dataclass(frozen=True)
-class Unfinished:
-    """The likeliest of the trials that might still win.
-
-    Args:
-        others: The number of other such trials.
-        best: The best complete trial; None without one.
-        options: The options that raise the limits which leave too little to train it to the end.
-    """
-
-    trial: TrialRow
-    others: int
-    best: Ranked[TrialRow] | None
-    spec: StudySpec
-    options: list[str]
-
-
-def unfinished(connection: Connection, result: StudyResult) -> Unfinished | None:
-    """The trials of a study without a driver which were not trained to the end, and whose 90%
-    interval reaches beyond the best complete one; None if there are none, and where a driver cannot
-    train them."""
-    study, spec = result.study, result.trust.spec
-    if spec is None or study.base is None or study.is_asked:
-        return None
-    if not study.has_best or study.driver is not None:
-        return None
-    complete = [each for each in result.ranked if each.trial.state is State.COMPLETE]
-    best = complete[0] if complete else None
-    sign = sign_of(study.direction)
-    may_win = [each for each in waiting_trials(connection, study) if _may_win(each, best, sign)]
-    if not may_win:
-        return None
-    first = min(may_win, key=lambda row: (row.violation, sign * standing(row), row.number))
-    options = _limits_to_raise(connection, study, spec, first)
-    return Unfinished(first, len(may_win) - 1, best, spec, options)
-
-
-def _may_win(row: TrialRow, best: Ranked[TrialRow] | None, sign: float) -> bool:
-    if expectation(row) is None:
-        return False
-    if best is None:
-        return True
-    reaches = min(sign * end for end in likely_range(row))
-    return reaches < sign * best.mean and row.violation <= best.trial.violation
-
-
-def _limits_to_raise(
-    connection: Connection, study: StudyHead, spec: StudySpec, row: TrialRow
-) -> list[str]:
-    """The options of `hpsearch resume` for limits that leave less than a full training takes."""
-    budget, status = spec.budget, study_status(connection, study, ())
-    fewest = min((found["trials"] for found in status.sharing.values()), default=1)
-    gpus = spec.resources.stated_gpus or 1 / fewest
-    gpu_s = AMPLE * row.gpu_seconds * budget.per_trial.total / row.resource
-    held_s = gpu_s / gpus + START_S
-    gpu_s += START_S * gpus
-    cost = gpu_s / 3600.0 * (budget.most_price_of(None) or 0.0)
-    needs = {
-        "gpu_seconds": (gpu_s, "--gpu-hours {}", 3600.0),
-        "wall_clock_seconds": (held_s, "--wall-clock {}s", 1.0),
-        "cost": (cost, "--cost {}", 1.0),
-    }
-    options = []
-    for line in status.summary.budget:
-        if line.most is None or line.name not in needs:
-            continue
-        needed, option, unit = needs[line.name]
-        if line.most - line.used < needed:
-            options.append(option.format(_rounded_up((line.used + needed) / unit)))
-    return options
-
-
-def _rounded_up(amount: float) -> str:
-    scale = 10.0 ** (math.floor(math.log10(amount)) - 2)
-    return f"{math.ceil(amount / scale) * scale:.12g}"
 
 
 MOST_COMPARED = 100  # the most trials that are compared at once

@@ -9,7 +9,7 @@ from bisect import bisect
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from hpsearch.domain.facts import RequestKind
+from hpsearch.domain.facts import NextHour, RequestKind
 from hpsearch.domain.lifecycle import State
 from hpsearch.domain.numbers import NOTHING, cell, count, duration, in_unit, moment, number, pairs
 from hpsearch.domain.records import Decision, Environment, Request, Version
@@ -23,7 +23,7 @@ from hpsearch.store.reading.queries import TrialRow
 from hpsearch.store.reading.status import BudgetLine, StudyStatus, StudySummary
 from hpsearch.store.reading.trust import StudyTrust
 from hpsearch.study_file.models import StudyBudget, StudySpec
-from hpsearch.views.result import StudyResult, Unfinished
+from hpsearch.views.result import StudyResult
 from trials.contract import Unit
 from trials.descriptions.command import COMMAND
 from trials.descriptions.command_line import SEED
@@ -245,7 +245,7 @@ def in_detail(result: StudyResult, status: StudyStatus) -> dict[str, str]:
         if best.trial.violation > 0:
             facts["limits"] = f"exceeded by {best.trial.violation:.1%}; no trial keeps them all"
     facts |= {"cost": _cost(status), "by device": by_device(status), "GPUs": sharing(status)}
-    facts |= {"own ends": own_ends(result.ends)}
+    facts |= {"more": next_hour(status.next_hour), "own ends": own_ends(result.ends)}
     facts |= {"rungs": caveat(result.trust, unknown=False), "code": code(result)}
     return {name: text for name, text in facts.items() if text is not None}
 
@@ -309,6 +309,14 @@ def _version(session: Environment) -> str:
     return f"{revision}{moment(session.created)}"
 
 
+def next_hour(of: NextHour | None) -> str | None:
+    """``another GPU hour: +0.001 expected, 6% chance of more than +0.005``"""
+    if of is None:
+        return None
+    chance = f"{of.chance:.0%} chance of more than +{number(of.than)}"
+    return f"{of.what}: +{of.gain:.2g} expected, {chance}"
+
+
 def _shown(result: StudyResult, best: Ranked[TrialRow]) -> str:
     """The outcome of training a trial again, and the best value that it has shown."""
     text, spec, state = worth(best), result.trust.spec, best.trial.state
@@ -336,20 +344,6 @@ def _cost(status: StudyStatus) -> str:
     money = f" (cost {number(used['cost'])})" if "cost" in used else ""
     compute = f"{duration(used['gpu_seconds'])} of compute time{money}"
     return f"{compute}, {duration(used['wall_clock_seconds'])} of wall clock: {trials}"
-
-
-def may_still_win(found: Unfinished, command: str) -> str:
-    """The trial that was not trained to the end and might still win, and the command for it."""
-    row, best = found.trial, found.best
-    against = "no trial is complete"
-    if best is not None:
-        against = f"the best complete trial, {best.trial.number}, has {number(best.mean)}"
-    others = f", as may {count(found.others, 'other')}" if found.others else ""
-    stopped = f"trial {row.number}, which stopped at {_of_total(row.resource, found.spec)}"
-    return (
-        f"{stopped}, may still win{others}: {expected(row)} if trained to the end, and {against}; "
-        f"train it to the end with: {command}"
-    )
 
 
 def _of_total(resource: float, spec: StudySpec) -> str:

@@ -6,6 +6,7 @@ import math
 import re
 import sys
 import time
+from dataclasses import asdict
 from operator import ge, gt, le, lt
 from typing import Any
 
@@ -13,7 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hpsearch.domain.facts import DecisionKind, ErrorKind, Role
+from hpsearch.domain.facts import NEXT_HOUR, DecisionKind, ErrorKind, NextHour, Role
 from hpsearch.domain.history import Changes
 from hpsearch.domain.lifecycle import State
 from hpsearch.domain.numbers import moment
@@ -670,6 +671,23 @@ def test_the_status_of_a_study_tells_what_each_type_of_device_took_and_cost(stor
         "gpu_seconds": 3600.0,
         "cost": 0.5,
     }
+
+
+def test_the_status_tells_what_another_hour_would_bring_if_that_was_foretold(store):
+    save(store, [worked(0, State.COMPLETE, Outcome.COMPLETE, value=0.5)])
+    study = store.find_study("s")
+    told = NextHour("gpu_hour", 0.00123, 0.06, 0.005, trials=40)
+    study.system_attrs = {NEXT_HOUR: asdict(told)}
+    with store.reading() as connection:
+        before = study_status(connection, only_study(connection))
+    store.commit(study.id, Changes(study=study))
+    with store.reading() as connection:
+        status = study_status(connection, only_study(connection))
+    assert "more" not in study_facts(before, 0.0)
+    said = "another GPU hour: +0.0012 expected, 6% chance of more than +0.005"
+    assert study_facts(status, 0.0)["more"] == said
+    assert status_document(before, StudyTrust(), None)["next_hour"] is None
+    assert status_document(status, StudyTrust(), None)["next_hour"] == asdict(told)
 
 
 def test_one_type_of_device_is_not_told_apart_unless_it_has_no_price(store):

@@ -34,6 +34,9 @@ def status(
     storage: Storage = DEFAULT_STORAGE,
     format: TreeFormatOption = TreeFormat.TABLE,
     watch: Watch = False,
+    beliefs: Annotated[
+        bool, Option("--beliefs", help="Print what the search believes of its space, as JSON.")
+    ] = False,
 ) -> None:
     """Show the progress of a study: trials, budget, running work and failures."""
 

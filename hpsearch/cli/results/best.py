@@ -1,6 +1,5 @@
 """`hpsearch best`: the best configurations, to read or to train; the result that `run` prints."""
 
-import shlex
 import sys
 from collections.abc import Callable
 from contextlib import suppress
@@ -15,15 +14,15 @@ from hpsearch.domain.facts import ErrorKind
 from hpsearch.errors import UserError
 from hpsearch.store.reading.attempts import recorded_arithmetic
 from hpsearch.store.reading.queries import StudyHead, TrialRow, find_study
-from hpsearch.store.reading.status import StudyStatus, study_status, study_summary
+from hpsearch.store.reading.status import StudyStatus, next_hour_of, study_status, study_summary
 from hpsearch.store.store import Store
 from hpsearch.study_file import space as spaces
 from hpsearch.study_file.reading import space_in
 from hpsearch.views.documents import best_documents
-from hpsearch.views.result import StudyResult, as_argument, study_result, to_train, unfinished
+from hpsearch.views.result import StudyResult, as_argument, study_result, to_train
 from hpsearch.views.terminal import tables
 from hpsearch.views.terminal.status import result_tables
-from hpsearch.views.words import how_sure, may_still_win, opening
+from hpsearch.views.words import how_sure, next_hour, opening
 from trials.checkpoints.folders import is_there
 from trials.descriptions.builtin import BUILT_IN
 from trials.descriptions.command import COMMAND
@@ -39,7 +38,7 @@ def print_best(name: str | None, wanted: Best, format: Format, storage: str) -> 
         study = chosen_study(connection, name)
         result = study_result(connection, study, wanted.top or 1, where=wanted.where)
         is_said = format is Format.TABLE and wanted.where is None
-        may_win = unfinished(connection, result) if is_said else None
+        more = next_hour_of(connection, study) if is_said else None
         summary = study_summary(connection, study, result.ranked) if is_said else None
         if format is Format.YAML:
             for each in result.shown(wanted.top):
@@ -60,10 +59,8 @@ def print_best(name: str | None, wanted: Best, format: Format, storage: str) -> 
         show(tables.best(shown, terminal_width(), objectives, result.seen_at))
         for line in how_sure(result):
             note(line)
-        if may_win is not None:
-            words = [shlex.quote(study.name), "--finish", str(may_win.trial.number)]
-            words += may_win.options
-            note(may_still_win(may_win, f"hpsearch resume {' '.join(words)}"))
+        if said := next_hour(more):
+            note(said)
     else:
         note(_nothing(study, wanted))
 

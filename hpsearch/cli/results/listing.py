@@ -41,9 +41,18 @@ def print_studies(storage: str, format: Format) -> None:
         note("no studies yet; start one with: hpsearch run STUDY.yaml")
 
 
-def print_status(name: str | None, storage: str, format: TreeFormat, watch: bool) -> None:
+def print_status(
+    name: str | None, storage: str, format: TreeFormat, watch: bool, beliefs: bool
+) -> None:
     """Print a study's trials by state, its best trial, its budget, running work and failures; with
-    `watch`, until no driver works on it any more."""
+    `watch`, until no driver works on it any more. With `beliefs` what its search believes."""
+    if beliefs:
+        from hpsearch.views.beliefs import beliefs_document  # it imports the model
+
+        with closing(Store.open(storage, create=False)) as store, store.reading() as connection:
+            study = chosen_study(connection, name)
+            output.emit_tree(beliefs_document(store, study.name), TreeFormat.JSON)
+        return
     if watch:
         _watch_status(name, storage, format)
         return

@@ -1,10 +1,12 @@
 """`hpsearch mcp`: studies for agents."""
 
+from pathlib import Path
 from typing import Annotated
 
 from typer import Option
 
 from hpsearch.cli.options import Storage
+from hpsearch.cli.output import show
 from hpsearch.errors import UserError
 from hpsearch.store.connecting.hints import DEFAULT_STORAGE
 
@@ -14,16 +16,32 @@ def mcp(
     allow_changes: Annotated[
         bool, Option("--allow-changes", help="Agents may propose configurations and stop trials.")
     ] = False,
+    grant: Annotated[
+        str | None,
+        Option(
+            metavar="LIMITS",
+            help="Agents may run studies of their own, of this much in all: gpu_hours=4, or "
+            "cost=20,price=2.5 with the price of a GPU hour.",
+        ),
+    ] = None,
+    skill: Annotated[bool, Option("--skill", help="Print a SKILL.md for agents instead.")] = False,
 ) -> None:
     """Serve studies to an agent by the Model Context Protocol, over stdin and stdout."""
+    if skill:
+        show((Path(__file__).parent / "SKILL.md").read_text(encoding="utf-8").rstrip())
+        return
     from hpsearch.store.store import Store
 
     try:
+        from hpsearch.plugins.mcp.campaign import granted
         from hpsearch.plugins.mcp.server import server_of
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] != "mcp":
             raise
         hint = "install it, in the folder of hpsearch's sources: pip install '.[mcp]'"
         raise UserError("the Model Context Protocol's package is not installed", hint) from None
-    Store.open(storage, create=False).close()
-    server_of(storage, allow_changes=allow_changes).run("stdio")  # only its messages go to stdout
+    limits = None if grant is None else granted(grant)
+    Store.open(storage, create=limits is not None).close()
+    server_of(storage, allow_changes=allow_changes, limits=limits).run(
+        "stdio"
+    )  # only its messages go to stdout

@@ -2,8 +2,9 @@
 
 import platform
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from hpsearch.domain.facts import SHARING, EarlierStudy
@@ -38,6 +39,7 @@ def create_study(
     checkpoints: Path | str | None,
     uid: str | None = None,
     earlier: Sequence[EarlierStudy] = (),
+    attrs: Mapping[str, Any] = MappingProxyType({}),
 ) -> History:
     """Write a new study into the database. Raises StudyExists if the name is taken.
 
@@ -46,6 +48,7 @@ def create_study(
             keeps none.
         uid: None for a new one.
         earlier: The evidence that it starts from, see `creation.warm_start`.
+        attrs: Its system attributes.
     """
     record = StudyRecord(
         id=0,
@@ -58,7 +61,7 @@ def create_study(
         step_scale=step_scale(spec),
         uid=uid or new_uid(),
         warm_start=list(earlier),
-        system_attrs=_sharing_of_like(store, spec),
+        system_attrs={**_sharing_of_like(store, spec), **attrs},
     )
     try:
         return History(store.create_study(record))

@@ -20,7 +20,7 @@ from trials.foreign import code_of
 
 FREE = ("resources", "track", "checkpoints")
 FREE_IN_TASK = ("report", "reports", "resource", "ends_early", "resumes")
-FREE_IN_BUDGET = (*LIMITS, "cost_per_gpu_hour")
+FREE_IN_BUDGET = (*LIMITS, "cost_per_gpu_hour", "worth")
 OF_THE_SPACE = ("space", "requires", "constraints")
 OPTIONS = {
     "enqueue": "use --enqueue",

@@ -66,11 +66,11 @@ class Outlook:
 
     def in_full(self, numbers: Sequence[int]) -> tuple[Floats, Floats]:
         """(n,) each: mean and standard deviation of trials' warped values at the full budget."""
-        ends = self._ends(numbers)
-        means, deviations = self.posterior.predict(ends)
+        means, deviations = self.posterior.predict(self.ends(numbers))
         return means, WIDER * self.doubt * deviations
 
-    def _ends(self, numbers: Sequence[int]) -> Points:
+    def ends(self, numbers: Sequence[int]) -> Points:
+        """The places of trials' values at the full budget."""
         points = np.array([self.known[number].point for number in numbers])
         features = self.encoding.features(points)
         taus = np.ones(len(numbers))
@@ -105,18 +105,22 @@ class Outlook:
         any value that was seen, nor outside the bounds of the metric."""
         means, deviations = self.in_full(numbers)
         steps = np.array([[0.0], [1.0], [-REACH], [REACH]])
-        warped = means + self.level + steps * deviations
-        lines = self.warp.undone(warped)
-        largest = sys.float_info.max
-        least, most = np.clip(self._possible, -largest, largest)
-        expected, worse, best_end, worst_end = np.clip(lines, least, most)
+        expected, worse, best_end, worst_end = self.losses(means + steps * deviations)
         # The deviation is that of the wider side: bad values are far apart.
-        deviations = np.minimum(worse - expected, largest)
+        deviations = np.minimum(worse - expected, sys.float_info.max)
         ends = self.sign * np.stack([best_end, worst_end])
         low = ends.min(axis=0)
         high = ends.max(axis=0)
         rows = np.stack([self.sign * expected, deviations, low, high], axis=1)
         return [tuple(row) for row in rows.tolist()]
+
+    @np.errstate(over="ignore")
+    def losses(self, predicted: Floats) -> Floats:
+        """Values that the model predicts, as the objective to be minimised: neither worse than any
+        that was seen, nor outside the bounds of the metric."""
+        largest = sys.float_info.max
+        least, most = np.clip(self._possible, -largest, largest)
+        return np.asarray(np.clip(self.warp.undone(predicted + self.level), least, most))
 
     @cached_property
     def _possible(self) -> tuple[float, float]:
@@ -128,8 +132,7 @@ class Outlook:
     def chances(self, numbers: Sequence[int], leader: int) -> Floats:
         """(n,) The probability that each trial turns out better than the leader. Both are uncertain
         and may err alike, so that it follows from their joint distribution."""
-        ends = self._ends([*numbers, leader])
-        means, covariance = self.posterior.joint(ends)
+        means, covariance = self.posterior.joint(self.ends([*numbers, leader]))
         *_, of_leader = variances = np.diag(covariance)
         with_leader = covariance[:-1, -1]
         differences = variances[:-1] + of_leader - 2 * with_leader

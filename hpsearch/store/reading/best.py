@@ -216,15 +216,6 @@ def _compared(
     return list(found.values())
 
 
-def waiting_trials(connection: sa.Connection, study: StudyHead) -> list[TrialRow]:
-    """The trials that wait with a checkpoint, at a rung or cut short, or did when the study ended
-    without them: `brain.retention` bounds their number."""
-    waiting = (State.PAUSED.value, State.QUEUED.value)
-    was_left = sa.and_(TRIAL.state == State.PRUNED.value, TRIAL.left_as.in_(waiting))
-    waits = sa.or_(TRIAL.state.in_(waiting), was_left)
-    return rows_of(connection, trials_of(study).where(waits, TRIAL.checkpoint.is_not(None)))
-
-
 def _is_repeat(of: sa.FromClause = trials) -> Condition:
     return sa.and_(special(of), of.c.role == Role.CONFIRM.value)
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from sqlalchemy import Connection, Text, and_, func, literal, select
 
-from hpsearch.domain.facts import SHARING, DecisionKind, GpuSharing, Role
+from hpsearch.domain.facts import SHARING, DecisionKind, GpuSharing, NextHour, Role
 from hpsearch.domain.lifecycle import State
 from hpsearch.domain.records import Attempt, Decision, Request, StudyState, Trial
 from hpsearch.search.ranking.selection import Ranked
@@ -146,6 +146,7 @@ class StudyStatus:
     sharing: Mapping[str, GpuSharing] = field(default_factory=dict)
     """For each type of GPU that trials share, how many do."""
     ends: OwnEnds | None = None  # of trials that did not end at their budget
+    next_hour: NextHour | None = None  # as it was foretold last
 
     def idle_share(self, now: float) -> float | None:
         """The share of their time for which the slots of its driver waited; None without one."""
@@ -191,7 +192,7 @@ def study_status(
     """The status of a study; `ranked` are its best trials where they were read already."""
     summary = study_summary(connection, study, ranked)
     hours = study.active_seconds / 3600
-    attrs = connection.scalar(select(STUDY.system_attrs).where(STUDY.id == study.id)) or {}
+    attrs = _attributes(connection, study)
     reserved = select(func.sum(ATTEMPT.reserved_gpu_seconds)).where(
         ATTEMPT.study_id == study.id, LIVE_ATTEMPT
     )
@@ -208,7 +209,16 @@ def study_status(
         devices=_devices(connection, study),
         sharing=attrs.get(SHARING, {}),
         ends=own_ends(connection, study),
+        next_hour=NextHour.of(attrs),
     )
+
+
+def next_hour_of(connection: Connection, study: StudyHead) -> NextHour | None:
+    return NextHour.of(_attributes(connection, study))
+
+
+def _attributes(connection: Connection, study: StudyHead) -> Mapping[str, Any]:
+    return connection.scalar(select(STUDY.system_attrs).where(STUDY.id == study.id)) or {}
 
 
 def _devices(connection: Connection, study: StudyHead) -> list[DeviceLine]:

@@ -98,6 +98,8 @@ def study_facts(of: StudyStatus, now: float) -> dict[str, str]:
         facts["GPUs"] = shared
     if of.trials_per_hour is not None:
         facts["speed"] = pace(of, now)
+    if more := words.next_hour(of.next_hour):
+        facts["more"] = more
     idle = of.idle_share(now)
     if idle is not None:
         facts["idle slots"] = f"{idle:.0%} of the workers' time"

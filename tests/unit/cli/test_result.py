@@ -7,6 +7,7 @@ import re
 import shutil
 from collections.abc import Callable
 from contextlib import closing, redirect_stdout
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ import numpy as np
 import pytest
 
 from hpsearch.cli.results.best import print_result
-from hpsearch.domain.facts import Role
+from hpsearch.domain.facts import NEXT_HOUR, NextHour, Role
 from hpsearch.domain.lifecycle import State
 from hpsearch.domain.records import Trial
 from hpsearch.store.store import Store
@@ -181,6 +182,14 @@ def test_best_says_nothing_of_rungs_that_can_be_trusted(run, study):
     assert first["rung_verdict"] == "tells"
 
 
+def test_status_prints_what_the_search_believes_for_programs(run, study):
+    study(Bowl)
+    found = json.loads(run("status", "--beliefs").out)
+    assert found["study"] == "plain"
+    assert sum(part["tried"] for part in found["parameters"]["x"]["parts"]) == 60
+    assert found["new"][0]["expected"] < found["new"][-1]["expected"]
+
+
 Run, Save = Callable[..., Any], Callable[..., None]
 SPEC = """
 study: flowers
@@ -189,7 +198,6 @@ space: {lr: {type: float, low: 0.0, high: 1.0}}
 objective: {metric: accuracy, direction: maximize}
 budget: {trials: 5, per_trial: {epochs: 9}}
 """
-GPU_HOURS = SPEC.replace("trials: 5", "trials: 5, gpu_hours: 0.03")
 
 
 def complete(number: int, value: float, **more: Any) -> Trial:
@@ -197,54 +205,12 @@ def complete(number: int, value: float, **more: Any) -> Trial:
     return Trial(number, State.COMPLETE, params, value=value, resource=9.0, **more)
 
 
-def paused(number: int, low: float, high: float, **more: Any) -> Trial:
-    given: dict[str, Any] = {"state": State.PRUNED, "left_as": State.PAUSED, **more}
-    given.setdefault("checkpoint", f"/checkpoints/{number}")
-    return Trial(
-        **{"number": number, "params": {"lr": number / 10}, "value": low, "resource": 3.0, **given},
-        expected=(low + high) / 2,
-        expected_deviation=(high - low) / 4,
-        expected_low=low,
-        expected_high=high,
-        gpu_seconds=36.0,
-    )
-
-
-def test_best_names_the_trial_that_may_still_win_and_the_command_for_it(run, save):
-    save("flowers", [complete(0, 0.9), paused(1, 0.7, 0.91), paused(2, 0.8, 0.95)], SPEC)
-    said = run("best", "flowers").err
-    assert (
-        "trial 2, which stopped at 3 of 9 epochs, may still win, as may 1 other: "
-        "0.875 ± 0.075 if trained to the end, and the best complete trial, 0, has 0.9; "
-        "train it to the end with: hpsearch resume flowers --finish 2\n"
-    ) in said
-
-
-def test_a_trial_that_was_cut_short_may_win_too_and_a_study_may_have_none_complete(run, save):
-    save("flowers", [paused(0, 0.7, 0.8, left_as=State.QUEUED)], SPEC)
-    said = run("best", "flowers").err
-    assert "and no trial is complete; train it to the end with: hpsearch resume flowers" in said
-
-
-def test_the_command_raises_a_limit_that_leaves_too_little(run, save):
-    save("flowers", [complete(0, 0.9, gpu_seconds=60.0), paused(1, 0.8, 0.95)], GPU_HOURS)
-    assert "hpsearch resume flowers --finish 1 --gpu-hours 0.08\n" in run("best").err
-
-
-@pytest.mark.parametrize(
-    "trial",
-    [
-        pytest.param(paused(1, 0.7, 0.89), id="the interval ends before the best"),
-        pytest.param(paused(1, 0.8, 0.95, checkpoint=None), id="it has no checkpoint"),
-        pytest.param(paused(1, 0.8, 0.95, left_as=None), id="a pruner stopped it"),
-        pytest.param(
-            paused(1, 0.8, 0.95, system_attrs={"constraints:size": 0.5}), id="it exceeds a limit"
-        ),
-    ],
-)
-def test_best_names_no_trial_that_cannot_win(run, save, trial):
-    save("flowers", [complete(0, 0.9), trial], SPEC)
-    assert "may still win" not in run("best", "flowers").err
+def test_best_says_what_another_hour_would_bring_where_that_was_foretold(run, save):
+    told = asdict(NextHour("hour", 0.00123, 0.06, 0.005, trials=40))
+    save("flowers", [complete(0, 0.9)], SPEC, system_attrs={NEXT_HOUR: told})
+    said = "another hour: +0.0012 expected, 6% chance of more than +0.005"
+    assert said in run("best", "flowers").err
+    assert said not in run("best", "flowers", "--format", "json").err
 
 
 def test_what_cannot_be_trained_to_its_end_is_refused(run, save):

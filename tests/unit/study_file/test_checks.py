@@ -236,6 +236,13 @@ def test_what_takes_one_objective_is_refused_for_several(search, expected):
     assert any(expected in problem for problem in problems), problems
 
 
+def test_what_an_hour_is_worth_needs_one_objective():
+    both = [{"metric": name, "direction": "minimize"} for name in ("loss", "size")]
+    budget = {"trials": 9, "worth": {"gain": 0.1}, "per_trial": {"epochs": 9}}
+    with pytest.raises(SpecError, match=r"budget.worth: is a gain of one objective"):
+        spec_with(budget=budget, objective=both)
+
+
 def test_several_objectives_have_defaults_that_can_weigh_them():
     several = (
         "objective: [{metric: accuracy, direction: maximize}, {metric: loss, direction: minimize}]"

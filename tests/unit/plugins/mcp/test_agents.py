@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import re
 import sys
 from collections.abc import Awaitable, Callable
 from contextlib import closing
@@ -18,7 +19,7 @@ from hpsearch.store.store import Store
 mcp = pytest.importorskip("mcp", reason="needs the extra mcp")
 
 PROGRAM = "from hpsearch.cli.main import main; main()"
-READING = {"studies", "status", "best", "trials", "trial", "compare", "report"}
+READING = {"studies", "status", "best", "trials", "trial", "compare", "report", "beliefs"}
 
 
 def served(url: str, do: Callable[[Any], Awaitable[Any]], *options: str, most_s: float = 60) -> Any:
@@ -193,6 +194,27 @@ def test_an_agent_asks_a_studys_driver_which_may_refuse(flowers, sqlite_url):
     assert asked[0].content == {"params": {"lr": 0.2}, "why": "the best is near"}
     assert asked[0].origin.startswith("agent ")
     assert "study flowers refuses: it has ended already" in refused
+
+
+def test_a_skill_for_agents_is_in_the_package_and_names_tools_that_are_there(run, sqlite_url):
+    said = run("mcp", "--skill").out
+
+    async def tools(client):
+        return {tool.name for tool in (await client.list_tools()).tools}
+
+    served_tools = served(sqlite_url, tools, "--grant", "gpu_hours=1")
+    assert served_tools == READING | {
+        "grant",
+        "start",
+        "ask",
+        "tell",
+        "propose",
+        "stop_trial",
+        "stop",
+    }
+    assert said.startswith("---\nname: hpsearch\ndescription: ")
+    named = set(re.findall(r"`([a-z]+)`", said))
+    assert {"grant", "start", "ask", "tell", "beliefs", "propose", "best", "stop"} <= named
 
 
 def test_a_database_that_is_not_there_is_told_before_anything_is_served(run, tmp_path):

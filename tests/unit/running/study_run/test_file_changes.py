@@ -28,6 +28,7 @@ def file_with(tmp_path, old: str = "", new: str = "") -> StudySpec:
         ("{kind: command", "{kind: command, report: 'e {resource} {acc}'", "task.report"),
         ("epochs: 5", "epochs: 5, time_limit: 1h", "budget.per_trial.time_limit"),
         ("trials: 40", "trials: 50", "budget.trials"),
+        ("trials: 40", "trials: 40, worth: {gain: 0.1}", "budget.worth"),
         ("study: s", "study: s\nresources: {retries: 5}", "resources"),
     ],
 )
