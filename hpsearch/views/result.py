@@ -19,7 +19,15 @@ from hpsearch.search.ranking.no_effect import NoEffect, no_effect
 from hpsearch.search.ranking.repeats import expectation
 from hpsearch.search.ranking.selection import Ranked, counts, likely_range, standing
 from hpsearch.store.reading.attempts import UNKNOWN, Origins, origins
-from hpsearch.store.reading.best import COMPARED, best_trials, goals_of, waiting_trials, with_again
+from hpsearch.store.reading.best import (
+    COMPARED,
+    LastWord,
+    best_trials,
+    goals_of,
+    last_word,
+    waiting_trials,
+    with_again,
+)
 from hpsearch.store.reading.own_ends import OwnEnds, own_ends
 from hpsearch.store.reading.queries import StudyHead, TrialDetail, TrialRow, default_trial, seen_at
 from hpsearch.store.reading.status import study_status
@@ -45,6 +53,7 @@ class StudyResult:
         no_effect: Parameters that have made no difference, if any are known.
         origins: The code that the trials ran, and that of the best one.
         ends: The trials that did not end at their budget; None if all did.
+        last_word: Of the best trial beside the defaults; None without `search.certify`.
     """
 
     study: StudyHead
@@ -56,6 +65,7 @@ class StudyResult:
     no_effect: NoEffect | None = None
     origins: Origins = UNKNOWN
     ends: OwnEnds | None = None
+    last_word: LastWord | None = None
 
     def shown(self, top: int | None = None) -> Sequence[Ranked[TrialRow]]:
         """The trials that are shown: `top`, or else one, or the whole front."""
@@ -107,6 +117,7 @@ def study_result(
     trust = study_trust(connection, study)
     total = math.inf if trust.spec is None else trust.spec.budget.per_trial.total
     trainings = first_reports(connection, study) if metrics else []
+    level = None if trust.spec is None or where is not None else trust.spec.search.certify
     return StudyResult(
         study=study,
         metrics=metrics,
@@ -117,6 +128,7 @@ def study_result(
         no_effect=no_effect(trainings, metrics, total),
         origins=origins(connection, study, ranked[0].trial.number if ranked else None),
         ends=own_ends(connection, study),
+        last_word=None if level is None else last_word(connection, study, level),
     )
 
 

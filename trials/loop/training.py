@@ -18,10 +18,10 @@ import torch
 from trials.checkpoints.continuing import opened_on_ranks
 from trials.checkpoints.manifests import STATE
 from trials.checkpoints.weights import tensor_bytes
-from trials.contract import Diverged, Finding, Report, Setup
+from trials.contract import Diverged, Finding, Item, Note, Report, Setup
 from trials.data.batching import Ints, cut
 from trials.data.order import BatchOrder
-from trials.data.workload import Batch, Workload
+from trials.data.workload import Batch, Sampled, Workload
 from trials.devices import processes
 from trials.devices.memory import is_out_of_memory
 from trials.devices.precision import Precision
@@ -35,6 +35,7 @@ from trials.loop.saves import Content, RunSaves
 from trials.loop.stopping import EarlyStopping
 from trials.loop.telemetry.instruments import TakenStep, Telemetry
 from trials.running.randomness import Use, derive, seed_everything
+from trials.running.reported import note_of_samples
 from trials.settings import Settings
 
 CHECK_EVERY = 20
@@ -65,6 +66,7 @@ class TrainingRun:
         self._workload = workload
         self._seed = setup.seed
         self._monitor = settings.monitor
+        self._goal = setup.goal
         self._clock = clock
         self._group = group
         self._precision = precision
@@ -88,7 +90,7 @@ class TrainingRun:
 
     # ----------------------------------------------------------------------------------- the loop
 
-    def __iter__(self) -> Iterator[Report | None]:
+    def __iter__(self) -> Iterator[Item]:
         self._captured.begin()
         self._fit_micro_batch()
         while True:
@@ -96,7 +98,9 @@ class TrainingRun:
             if self.finished is not None:
                 return
             if level is not None:
-                yield self._report(level)
+                report = self._report(level)
+                yield from self._by_sample()
+                yield report
                 continue
             self._train_step()
             yield None
@@ -207,6 +211,15 @@ class TrainingRun:
         whole, best_whole = self._saves.named_by_report(level, is_last)
         saved_at = self._saves.newest_level
         return Report(level, metrics, here.step, here.seconds, whole, best_whole, saved_at)
+
+    def _by_sample(self) -> Iterator[Note]:
+        """A note of the results by sample of the last report, where they are known."""
+        workload, goal = self._workload, self._goal
+        if self.finished is None or goal is None or not isinstance(workload, Sampled):
+            return
+        results = workload.by_sample(goal.metric)
+        if results is not None:
+            yield note_of_samples(results)
 
     def _measure(self) -> Mapping[str, float]:
         if self.position.metrics is not None:

@@ -1,10 +1,11 @@
 """The parts of a report, made plain: names that a person can type, Python's numbers, and the time
 that a trial has trained."""
 
+import itertools
 import json
 import math
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -15,6 +16,10 @@ LETTERS = 100
 """Letters of a value that a message repeats."""
 LONGEST_NAME = 500
 """Letters of a metric's name."""
+SAMPLES = "samples"
+"""The name under which a report may have the results of all validation samples, whose mean is the
+objective, and the system attribute of a repeat that keeps them."""
+MOST_SAMPLES = 500
 LENGTHS = frozenset(
     (
         *("epochs", "num_epochs", "n_epochs", "max_epochs", "num_train_epochs", "n_estimators"),
@@ -96,6 +101,25 @@ def _is_numeric(value: Any) -> bool:
 
 def _shown(value: Any) -> str:
     return code_of(value, LETTERS)
+
+
+def samples_in(metrics: Mapping[str, Any]) -> Sequence[Any] | None:
+    """The results by sample among metrics; None without any, or where a number has their name."""
+    found = metrics.get(SAMPLES) if hasattr(metrics, "items") else None
+    return found if hasattr(found, "__len__") and not isinstance(found, str | bytes) else None
+
+
+def note_of_samples(results: Sequence[Any]) -> Note:
+    """A note of the results of all validation samples, in their order: the mean of each of at most
+    `MOST_SAMPLES` equal blocks. Raises ValueError if one is not a finite number."""
+    values = [number_of(SAMPLES, result) for result in results]
+    if not values or not all(map(math.isfinite, values)):
+        raise ValueError(f"{SAMPLES} must be finite numbers, one for each validation sample")
+    blocks = min(len(values), MOST_SAMPLES)
+    ends = [len(values) * block // blocks for block in range(blocks + 1)]
+    means = [math.fsum(values[a:b]) / (b - a) for a, b in itertools.pairwise(ends)]
+    rounded = [float(f"{mean:.6g}") for mean in means]
+    return Note(kept={SAMPLES: {"count": len(values), "means": rounded}})
 
 
 def numbers_of(metrics: Mapping[str, Any]) -> dict[str, float]:

@@ -4,6 +4,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from statistics import fmean
 from typing import Any
 
 import sqlalchemy as sa
@@ -19,6 +20,7 @@ from hpsearch.search.ranking.again import (
     earlier_repeats,
     spread_of,
 )
+from hpsearch.search.ranking.certificate import Certificate, Comparison, defaults_among
 from hpsearch.search.ranking.evaluation import ENDS, evaluation_of
 from hpsearch.search.ranking.pareto import pareto_front
 from hpsearch.search.ranking.repeats import Repeats, runs_of
@@ -188,6 +190,41 @@ def _repeats(connection: sa.Connection, study: StudyHead) -> list[TrialRow]:
     return list(found.values())
 
 
+@dataclass(frozen=True)
+class LastWord:
+    """What a study says of its best trial beside the defaults (`search.certify`).
+
+    Args:
+        level: The probability with which what is shown must be true.
+        defaults: The trial that stands for the defaults; None without one.
+        found: The comparison that counts; None before one.
+        repeat_s: The compute time of a repeat; None before one has ended.
+    """
+
+    level: float
+    defaults: TrialRow | None
+    found: Comparison | None
+    repeat_s: float | None
+
+
+def last_word(connection: sa.Connection, study: StudyHead, level: float) -> LastWord:
+    """The last word of a study with one objective, at this level."""
+    first = TRIAL.role.in_((Role.DEFAULT.value, Role.ENQUEUED.value))
+    rows = rows_of(connection, trials_of(study).where(special(), first).order_by(TRIAL.number))
+    defaults, repeats = defaults_among(rows), _repeats(connection, study)
+    if defaults is None:
+        return LastWord(level, None, None, None)
+    ranked = sa.select(sa.func.count()).where(TRIAL.study_id == study.id, RANKED)
+    tried, sign = connection.scalar(ranked) or 0, sign_of(study.direction)
+    found = Certificate(repeats, defaults.number, sign, level, tried).last_word()
+    took_s = [
+        row.gpu_seconds
+        for row in repeats
+        if row.role is Role.CONFIRM and row.state is State.COMPLETE
+    ]
+    return LastWord(level, defaults, found, fmean(took_s) if took_s else None)
+
+
 def _compared(
     connection: sa.Connection, study: StudyHead, most: int, where: str | None
 ) -> list[TrialRow]:
@@ -272,7 +309,7 @@ def _rows_by_study(
 
 
 _RANKED_BY = (
-    *("number", "state", "role", "repeats", "resource", "value"),
+    *("number", "state", "role", "repeats", "resource", "value", "seed", "gpu_seconds"),
     *("expected", "expected_deviation", "expected_low", "expected_high", "system_attrs"),
 )
 _EACH = sa.select(TRIAL.study_id, *(TRIAL[name] for name in _RANKED_BY))

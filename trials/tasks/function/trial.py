@@ -13,7 +13,16 @@ from trials.checkpoints.folders import is_url
 from trials.checkpoints.manifests import Label
 from trials.contract import TRAINED_TO, Goal, Item, Note, Question, Report, Setup, TrialStopped
 from trials.foreign import plain
-from trials.running.reported import LENGTHS, Stopwatch, numbers_of, plain_note, resource_of
+from trials.running.reported import (
+    LENGTHS,
+    SAMPLES,
+    Stopwatch,
+    note_of_samples,
+    numbers_of,
+    plain_note,
+    resource_of,
+    samples_in,
+)
 from trials.settings import in_full
 from trials.tasks.function.report_history import ReportHistory
 
@@ -227,7 +236,8 @@ class FunctionTrial:
 
         Args:
             resource: In the budget's unit; above the resource of the report before.
-            metrics: Numbers by name: Python's, numpy's or torch's.
+            metrics: Numbers by name: Python's, numpy's or torch's. Under `samples` may stand the
+                results of all validation samples, in their order, whose mean is the objective.
             is_last: The training ends here, before its budget: the trial does not pause.
 
         Raises:
@@ -246,6 +256,10 @@ class FunctionTrial:
     ) -> tuple[Path | str | None, Path | str | None]:
         self._call.raise_if_stopping()
         require_all_read(self)
+        results = samples_in(metrics)
+        if results is not None:
+            self._wait_for(note_of_samples(results))
+            metrics = {name: value for name, value in metrics.items() if name != SAMPLES}
         self._wait_for(self._call.report(resource, metrics, is_last=is_last))
         return self._call.newest, self._call.best
 

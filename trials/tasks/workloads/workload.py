@@ -3,7 +3,7 @@
 import abc
 import itertools
 import math
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,7 +26,7 @@ from trials.devices.processes import Group
 from trials.loop.captured import is_captured
 from trials.loop.micro_batch import MicroBatch, evaluation_batch_of
 from trials.settings import Settings
-from trials.tasks.workloads.heads import Head
+from trials.tasks.workloads.heads import Head, by_sample
 
 
 class Stored(Protocol):
@@ -245,6 +245,8 @@ class OneTargetWorkload(BuiltInWorkload):
     """Losses and metrics, by the kind of target; set before this class is initialised."""
     _targets: npt.NDArray[Any]
     """The validation targets."""
+    _found: npt.NDArray[Any] | None = None
+    """What the last evaluation predicted for them."""
 
     def losses(self, outputs: torch.Tensor, labels: torch.Tensor, smoothing: float) -> torch.Tensor:
         return self._head.losses(outputs, labels, smoothing)
@@ -267,5 +269,12 @@ class OneTargetWorkload(BuiltInWorkload):
             measured = group.spread(batches.parts(order), measure)
         losses = [loss for loss, _ in measured]
         found = torch.cat([predicted for _, predicted in measured]).cpu().numpy()
+        self._found = np.empty_like(found)
+        self._found[order] = found
         loss = sum_of(losses) / len(order)
         return {"loss": loss, **self._head.measure(self._targets[order], found)}
+
+    def by_sample(self, metric: str) -> Sequence[float] | None:
+        if self._found is None:
+            return None
+        return by_sample(metric, self._targets, self._found, self._head.deviation)
