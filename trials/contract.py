@@ -13,7 +13,7 @@ from __future__ import annotations
 import enum
 import itertools
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from functools import partial
@@ -171,6 +171,8 @@ class Report:
         best: The whole checkpoint of the best report.
         saved_at: The resource at `checkpoint`; None where it is that of this report.
         is_last: The run ends here by itself, so that it cannot pause.
+        samples: The results of all validation samples, in their order, whose mean is the objective;
+            None if they are not known.
     """
 
     resource: float
@@ -181,6 +183,7 @@ class Report:
     best: Path | str | None = None
     saved_at: float | None = None
     is_last: bool = False
+    samples: Sequence[float] | None = None
 
 
 Item = Report | Question | Note | None

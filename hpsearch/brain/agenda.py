@@ -271,7 +271,11 @@ class Agenda:
         return self._repeat(headroom, leader)
 
     def _confirm(self, headroom: Headroom) -> Work | None:
-        fits = headroom.including_kept_back().fits
+        free = headroom.including_kept_back()
+
+        def fits(repeats: int) -> bool:
+            return free.reaches(repeats * self._total)
+
         leader = self._confirmation.next_leader(fits)
         due = self._repeat(headroom, leader)
         if due is not None or not headroom.is_limited:

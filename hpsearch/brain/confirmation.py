@@ -27,7 +27,7 @@ from hpsearch.domain.history import History
 from hpsearch.domain.lifecycle import State
 from hpsearch.domain.records import IN_FULL, Trial, sign_of
 from hpsearch.domain.seeds import derived_seed
-from hpsearch.search.ranking.certificate import Certificate, Comparison, defaults_among
+from hpsearch.search.ranking.certificate import Certificate, defaults_among
 from hpsearch.search.ranking.contenders import Contenders, first_of, guess_of, has_learnt
 from hpsearch.search.ranking.in_order import InOrder
 from hpsearch.search.ranking.repeats import Repeats, runs_of
@@ -37,6 +37,9 @@ from hpsearch.study_file.models import PAIRS, StudyBudget, StudySpec
 FURTHER = 4
 """A leader is repeated at most this multiple of `seeds`, with what is left of a budget at the end.
 Four times as many repeats halve the width of an interval; more would hardly narrow it."""
+
+Fits = Callable[[int], bool]
+"""Whether so many repeats fit into what is left."""
 
 
 class Confirmation:
@@ -51,7 +54,7 @@ class Confirmation:
     def __init__(
         self, spec: StudySpec, history: History, expect: Callable[[], None], first: int = 0
     ) -> None:
-        confirm, self._level = spec.search.confirm, spec.search.certify
+        confirm, self._level = spec.search.confirm, spec.search.level
         self._top = 0 if confirm is None else confirm.top
         self._seeds = 0 if confirm is None else confirm.seeds
         if self._level is not None:
@@ -128,9 +131,8 @@ class Confirmation:
         if not leaders or not self._limited:
             return 0
         if self._level is not None:
-            missing = 0
-            if self._candidate() is not None:
-                missing = max(0, self.promised_repeats - len(self._repeats()))
+            is_open = self._candidate() is not None
+            missing = is_open * max(0, self.promised_repeats - len(self._repeats()))
             return min(self.promised_repeats, missing + PAIRS)
         repeats = self._repeats()
         given = _by_leader(repeats)
@@ -165,10 +167,9 @@ class Confirmation:
                 return leader
         return None
 
-    def next_leader(self, fits: Callable[[int], bool] = lambda repeats: True) -> Trial | None:
-        """The leader to repeat next; None if that is decided, used up, or waits for what runs. To
-        certify, it is also None where what is expected to decide does not fit (`fits`: so many
-        repeats do)."""
+    def next_leader(self, fits: Fits = lambda repeats: True) -> Trial | None:
+        """The leader to repeat next; None if that is decided, used up, or waits for what runs, and
+        to certify also if so many repeats as are expected to decide do not fit."""
         if self._level is not None:
             return self._next_of_pair(fits)
         racing = self._racing()
@@ -190,9 +191,8 @@ class Confirmation:
             return None
         return following
 
-    def further_leaders(self, fits: Callable[[int], bool] = lambda repeats: True) -> list[Trial]:
-        """The leaders that the rest of a budget may go to, those with the fewest repeats first. To
-        certify, none whose pair does not fit."""
+    def further_leaders(self, fits: Fits = lambda repeats: True) -> list[Trial]:
+        """The leaders that the rest of a budget may go to, those with the fewest repeats first."""
         if not self._limited:
             return []
         if self._level is not None:
@@ -204,28 +204,24 @@ class Confirmation:
         return sorted(racing, key=lambda leader: given[leader.number])
 
     def seed_for(self, leader: Trial) -> int:
-        """The seed of the next repeat of a leader."""
-        repeats = self._repeats()
-        if self._level is None:
-            return self._seed_at(_by_leader(repeats)[leader.number])
-        certificate = self._certificate
+        """The seed of the next repeat of a leader: of the defaults that of an open pair."""
+        certificate, repeats = self._certificate, self._repeats()
         if certificate is not None and leader.number == certificate.defaults:
             return certificate.unpaired(certificate.candidates[-1])[0]
+        if certificate is None:
+            repeats = [repeat for repeat in repeats if repeat.repeats == leader.number]
         used = {repeat.seed for repeat in repeats}
-        return next(seed for seed in map(self._seed_at, count()) if seed not in used)
-
-    def _seed_at(self, place: int) -> int:
-        return derived_seed(self._seed, place, "repeat")
+        seeds = (derived_seed(self._seed, place, "repeat") for place in count())
+        return next(seed for seed in seeds if seed not in used)
 
     @property
     def _certificate(self) -> Certificate | None:
-        """The pairs so far; None where no trial stands for the defaults."""
+        """The pairs so far; None where nothing is certified, or no trial is of the defaults."""
         trials = self._history.trials
-        defaults = defaults_among(trials)
+        defaults = None if self._level is None else defaults_among(trials)
         if defaults is None or self._level is None:
             return None
-        tried = sum(counts(trial) for trial in trials)
-        sign = sign_of(self._direction)
+        tried, sign = sum(map(counts, trials)), sign_of(self._direction)
         return Certificate(self._repeats(), defaults.number, sign, self._level, tried)
 
     def _candidate(self) -> Trial | None:
@@ -234,24 +230,25 @@ class Confirmation:
         if certificate is None or best is None:
             return None
         asked = certificate.candidates
-        if asked and not _is_closed(certificate.comparison(asked[-1])):
-            return self._history.trials[asked[-1]]
+        if asked:
+            found = certificate.comparison(asked[-1])
+            is_open = not found.is_shown and found.more is not None
+            if is_open and len(found.differences) + (found.more or 0) <= FURTHER * PAIRS:
+                return self._history.trials[asked[-1]]
         is_new = best.number not in (certificate.defaults, *asked)
         return best if is_new and best.violation == 0 else None
 
-    def _next_of_pair(self, fits: Callable[[int], bool]) -> Trial | None:
+    def _next_of_pair(self, fits: Fits) -> Trial | None:
         certificate, candidate = self._certificate, self._candidate()
-        if certificate is None:
+        if certificate is None or candidate is None:
             return None
-        asked = certificate.candidates
-        if asked and certificate.unpaired(asked[-1]):
+        if certificate.unpaired(candidate.number):
             return self._history.trials[certificate.defaults]
-        if candidate is None or (self._is_used_up() and not self._limited):
+        found = certificate.comparison(candidate.number)
+        further = len(found.differences) + (found.more or 0) - certificate.begun(candidate.number)
+        if further <= 0 or not fits(2 * further) or (self._is_used_up() and not self._limited):
             return None
-        number = candidate.number
-        more = certificate.comparison(number).more or 0
-        further = more - certificate.open_pairs(number)
-        return candidate if further > 0 and fits(2 * further) else None
+        return candidate
 
     def _repeats(self) -> list[Trial]:
         return [self._history.trials[number] for number in self._history.repeats]
@@ -279,13 +276,6 @@ class Confirmation:
         complete = _by_leader(repeat for repeat in repeats if repeat.state is State.COMPLETE)
         leaders = _by_leader(repeats)
         return {each for each in leaders if failed[each] > complete[each] or compared.behind(each)}
-
-
-def _is_closed(comparison: Comparison) -> bool:
-    pairs, more = len(comparison.differences), comparison.more
-    if comparison.is_shown or more is None or comparison.lost > pairs:
-        return True
-    return pairs + more > FURTHER * PAIRS
 
 
 def _may_matter(trial: Trial) -> bool:

@@ -315,7 +315,7 @@ def _search_problems(draft: Draft, search: Search) -> Iterator[Problem]:
     yield from _warm_start_problems(draft, search)
     if draft.objectives > 1:
         yield from _several_problems(search)
-    if search.certify is not None:
+    if search.certify:
         yield from _certify_problems(draft, search)
     if draft.budget is None:
         return

@@ -81,15 +81,6 @@ def _whole_or_share(gpus: float | str) -> float | str:
     return gpus
 
 
-def _level(value: Any) -> float | None:
-    if isinstance(value, bool) or value is None:
-        return 0.95 if value else None
-    if not is_number(value) or not 0.5 <= value < 1:
-        what = "must be true, or a level such as 0.95, from 0.5 to below 1"
-        raise refusal(f"{what}, not {shown(value)}")
-    return float(value)
-
-
 def _study_name(value: str) -> str:
     if re.fullmatch(STUDY_NAME, value):
         return value
@@ -142,11 +133,8 @@ Gpus = Annotated[
     AfterValidator(_whole_or_share),
 ]
 Level = Annotated[
-    float | None,
-    PlainValidator(
-        _level,
-        json_schema_input_type=bool | Annotated[float, Field(ge=0.5, lt=1)] | None,
-    ),
+    bool | Annotated[float, Field(ge=0.5, lt=1)],
+    worded("must be true, or a level such as 0.95, from 0.5 to below 1"),
 ]
 GpuPrice = Annotated[
     Positive | Annotated[dict[Annotated[str, Field(min_length=1)], Positive], Field(min_length=1)],

@@ -86,20 +86,13 @@ def best_documents(result: StudyResult, top: int | None) -> list[dict[str, Any]]
 
 
 def _certificate(word: LastWord) -> dict[str, Any]:
-    """The last word of a study on its best trial beside the defaults."""
-    found = word.found
-    plain: dict[str, Any] = {"level": word.level, "is_shown": found is not None and found.is_shown}
+    plain, found = {"level": word.level, "is_shown": False}, word.found
     if found is None:
         return plain
-    return plain | {
-        "trial": found.candidate,
-        "gain": finite(found.gain),
-        "at_least": finite(found.least),
-        "pairs": len(found.differences),
-        "samples": found.samples,
-        "more_pairs": found.more,
-        "samples_needed": found.samples_needed,
-    }
+    plain |= {"is_shown": found.is_shown, "trial": found.candidate, "gain": found.gain}
+    plain |= {"at_least": found.least, "pairs": len(found.differences), "samples": found.samples}
+    more = {"more_pairs": found.more, "samples_needed": found.samples_needed}
+    return dict(finite(plain | more))
 
 
 def ranked_document(ranked: Ranked[Any], seen_at: float | None) -> dict[str, Any]:

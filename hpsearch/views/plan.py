@@ -168,9 +168,9 @@ def _limits(spec: StudySpec) -> dict[str, str]:
     if search.confirm is not None:
         runs = count(search.confirm.seeds, "run")
         facts["confirmation"] = f"{runs} of each of the best {search.confirm.top}"
-    if search.certify is not None:
+    if search.level is not None:
         runs = f"{PAIRS} runs each of the best trial and of the defaults"
-        facts["certificate"] = f"up to {runs}, until {number(100 * search.certify)}% are reached"
+        facts["certificate"] = f"up to {runs}, until {number(100 * search.level)}% are reached"
     return facts
 
 

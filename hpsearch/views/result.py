@@ -117,7 +117,7 @@ def study_result(
     trust = study_trust(connection, study)
     total = math.inf if trust.spec is None else trust.spec.budget.per_trial.total
     trainings = first_reports(connection, study) if metrics else []
-    level = None if trust.spec is None or where is not None else trust.spec.search.certify
+    level = None if trust.spec is None or where is not None else trust.spec.search.level
     return StudyResult(
         study=study,
         metrics=metrics,

@@ -207,9 +207,9 @@ def last_word(result: StudyResult) -> str | None:
     if word is None:
         return None
     found = word.found
-    if found is not None and found.is_shown:
-        return f"{_verdict(result, word)}; {_counted(found)}"
-    return f"{_verdict(result, word)}; {_undecided(word)}"
+    is_shown = found is not None and found.is_shown
+    why = _counted(found) if found is not None and is_shown else _undecided(word)
+    return f"{_verdict(result, word)}; {why}"
 
 
 def _verdict(result: StudyResult, word: LastWord) -> str:
@@ -223,36 +223,29 @@ def _verdict(result: StudyResult, word: LastWord) -> str:
 
 
 def _counted(found: Comparison) -> str:
-    seeds = f"by {count(len(found.differences), 'pair')} of trainings on the same seeds"
-    if found.by_sample:
-        return f"{seeds}, and the luck of {found.samples:,} validation samples counts"
-    return f"{seeds}; the luck of the validation samples is not known, and does not count"
+    luck = "that of the validation samples is not known"
+    if found.samples:
+        luck = f"and of {found.samples:,} validation samples"
+    return f"the luck of {count(len(found.differences), 'pair')} of trainings counts, {luck}"
 
 
 def _undecided(word: LastWord) -> str:
     found = word.found
-    if word.defaults is None:
-        return "no trial stands for them"
     if found is None:
         return "no trial that leads them has been compared with them"
     trial = f"trial {found.candidate}"
     if found.failed:
-        return f"{count(found.failed, 'repeat')} of {trial} failed"
+        return f"{count(found.failed, 'repeat')} of {trial} or of them failed"
     if not found.differences:
         return f"{trial} is being compared with them"
     gained = f"{number(found.gain)} better" if found.gain > 0 else "not better"
-    seen = f"{trial} is {gained}, {_counted(found)}"
+    seen = f"{trial} is {gained}, where {_counted(found)}"
     if found.samples_needed is not None:
         return f"{seen}: about {found.samples_needed:,} samples may decide it"
     if not found.more:
-        return f"{seen}: no more of them are expected to show a gain"
-    cost = (
-        ""
-        if word.repeat_s is None
-        else f" in {duration(2 * found.more * word.repeat_s)} of compute time"
-    )
-    more = f"about {count(found.more, 'more pair')} may decide it{cost}"
-    return f"{seen}: with more budget, {more}"
+        return f"{seen}: no more pairs are expected to decide it"
+    cost = duration(2 * found.more * (word.repeat_s or 0.0))
+    return f"{seen}: {count(found.more, 'more pair')}, {cost} of compute time, may decide it"
 
 
 def rivals(result: StudyResult) -> str | None:

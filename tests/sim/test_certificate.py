@@ -119,8 +119,8 @@ def test_a_raised_budget_continues_what_was_open_and_a_new_winner_has_a_smaller_
     ).run()
     found = certificate(more.history)
     assert len(more.history.repeats) > len(repeats_in_first(more.history, 12))
-    shares = [found.comparison(candidate).share for candidate in found.candidates]
-    assert shares == [1 / (k * (k + 1)) for k in range(1, len(shares) + 1)]
+    levels = [found.comparison(candidate).level for candidate in found.candidates]
+    assert levels == pytest.approx([1 - 0.05 * 4 / 5**k for k in range(1, len(levels) + 1)])
     assert before.candidate == found.candidates[0]
 
 

@@ -1,6 +1,6 @@
 """The protocol between the training loop and a built-in task: its model with its data."""
 
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol, runtime_checkable
@@ -65,6 +65,10 @@ class Workload(Protocol):
     def evaluate(self, precision: Precision) -> dict[str, float]:
         """The validation metrics with `loss`. Draws nothing random; the model trains afterwards."""
 
+    def by_sample(self, metric: str) -> list[float] | None:
+        """The results of all validation samples, in their order, by the last evaluation; None
+        before one, and if the metric is not their mean."""
+
     def evaluate_longest(self, precision: Precision) -> None:
         """Evaluate the batch that needs the most memory."""
 
@@ -76,15 +80,6 @@ class Workload(Protocol):
 
     def read(self, folder: Path) -> None:
         """Load the model's weights from a checkpoint."""
-
-
-@runtime_checkable
-class Sampled(Protocol):
-    """A workload that knows its results by sample."""
-
-    def by_sample(self, metric: str) -> Sequence[float] | None:
-        """The results of all validation samples, in their order, by the last evaluation; None
-        before one, and if the metric is not their mean."""
 
 
 @runtime_checkable

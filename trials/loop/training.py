@@ -18,10 +18,10 @@ import torch
 from trials.checkpoints.continuing import opened_on_ranks
 from trials.checkpoints.manifests import STATE
 from trials.checkpoints.weights import tensor_bytes
-from trials.contract import Diverged, Finding, Item, Note, Report, Setup
+from trials.contract import Diverged, Finding, Report, Setup
 from trials.data.batching import Ints, cut
 from trials.data.order import BatchOrder
-from trials.data.workload import Batch, Sampled, Workload
+from trials.data.workload import Batch, Workload
 from trials.devices import processes
 from trials.devices.memory import is_out_of_memory
 from trials.devices.precision import Precision
@@ -35,7 +35,6 @@ from trials.loop.saves import Content, RunSaves
 from trials.loop.stopping import EarlyStopping
 from trials.loop.telemetry.instruments import TakenStep, Telemetry
 from trials.running.randomness import Use, derive, seed_everything
-from trials.running.reported import note_of_samples
 from trials.settings import Settings
 
 CHECK_EVERY = 20
@@ -90,7 +89,7 @@ class TrainingRun:
 
     # ----------------------------------------------------------------------------------- the loop
 
-    def __iter__(self) -> Iterator[Item]:
+    def __iter__(self) -> Iterator[Report | None]:
         self._captured.begin()
         self._fit_micro_batch()
         while True:
@@ -98,9 +97,7 @@ class TrainingRun:
             if self.finished is not None:
                 return
             if level is not None:
-                report = self._report(level)
-                yield from self._by_sample()
-                yield report
+                yield self._report(level)
                 continue
             self._train_step()
             yield None
@@ -210,16 +207,10 @@ class TrainingRun:
         self._save(best, can_wait=not is_last)
         whole, best_whole = self._saves.named_by_report(level, is_last)
         saved_at = self._saves.newest_level
-        return Report(level, metrics, here.step, here.seconds, whole, best_whole, saved_at)
-
-    def _by_sample(self) -> Iterator[Note]:
-        """A note of the results by sample of the last report, where they are known."""
-        workload, goal = self._workload, self._goal
-        if self.finished is None or goal is None or not isinstance(workload, Sampled):
-            return
-        results = workload.by_sample(goal.metric)
-        if results is not None:
-            yield note_of_samples(results)
+        samples = self._workload.by_sample(self._goal.metric) if is_last and self._goal else None
+        return Report(
+            *(level, metrics, here.step, here.seconds, whole, best_whole, saved_at), samples=samples
+        )
 
     def _measure(self) -> Mapping[str, float]:
         if self.position.metrics is not None:

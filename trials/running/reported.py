@@ -17,8 +17,7 @@ LETTERS = 100
 LONGEST_NAME = 500
 """Letters of a metric's name."""
 SAMPLES = "samples"
-"""The name under which a report may have the results of all validation samples, whose mean is the
-objective, and the system attribute of a repeat that keeps them."""
+"""The name of results by sample among metrics, and in the attributes of a repeat."""
 MOST_SAMPLES = 500
 LENGTHS = frozenset(
     (
@@ -103,23 +102,21 @@ def _shown(value: Any) -> str:
     return code_of(value, LETTERS)
 
 
-def samples_in(metrics: Mapping[str, Any]) -> Sequence[Any] | None:
-    """The results by sample among metrics; None without any, or where a number has their name."""
-    found = metrics.get(SAMPLES) if hasattr(metrics, "items") else None
-    return found if hasattr(found, "__len__") and not isinstance(found, str | bytes) else None
+def samples_in(metrics: Mapping[str, Any]) -> list[float] | None:
+    """The results by sample among metrics, a list under `SAMPLES`; None without any. Raises
+    ValueError if one is not a number."""
+    found: Any = metrics.get(SAMPLES) if isinstance(metrics, Mapping) else None
+    if not hasattr(found, "__len__") or isinstance(found, str) or getattr(found, "ndim", 1) == 0:
+        return None
+    return [number_of(SAMPLES, result) for result in found]
 
 
-def note_of_samples(results: Sequence[Any]) -> Note:
-    """A note of the results of all validation samples, in their order: the mean of each of at most
-    `MOST_SAMPLES` equal blocks. Raises ValueError if one is not a finite number."""
-    values = [number_of(SAMPLES, result) for result in results]
-    if not values or not all(map(math.isfinite, values)):
-        raise ValueError(f"{SAMPLES} must be finite numbers, one for each validation sample")
-    blocks = min(len(values), MOST_SAMPLES)
-    ends = [len(values) * block // blocks for block in range(blocks + 1)]
-    means = [math.fsum(values[a:b]) / (b - a) for a, b in itertools.pairwise(ends)]
-    rounded = [float(f"{mean:.6g}") for mean in means]
-    return Note(kept={SAMPLES: {"count": len(values), "means": rounded}})
+def note_of_samples(results: Sequence[float]) -> Note:
+    """A note of the results by sample: the mean of each of at most `MOST_SAMPLES` blocks."""
+    blocks = min(len(results), MOST_SAMPLES)
+    ends = [len(results) * block // blocks for block in range(blocks + 1)]
+    means = [math.fsum(results[a:b]) / (b - a) for a, b in itertools.pairwise(ends)]
+    return Note(kept={SAMPLES: {"count": len(results), "means": means}})
 
 
 def numbers_of(metrics: Mapping[str, Any]) -> dict[str, float]:
@@ -129,6 +126,8 @@ def numbers_of(metrics: Mapping[str, Any]) -> dict[str, float]:
         raise ValueError(f"metrics must be named, such as {example}, not {_shown(metrics)}")
     values = {}
     for name, value in metrics.items():
+        if name == SAMPLES and samples_in(metrics) is not None:
+            continue
         values[metric_name(name)] = number_of(f"metric {name!r}", value)
     return values
 

@@ -7,7 +7,6 @@ to be confirmed, what their repeats are expected to take is kept back from the s
 third of the whole, and nothing once not even one of them would fit.
 """
 
-import math
 from dataclasses import dataclass, field, replace
 from typing import Self
 
@@ -81,20 +80,6 @@ class Headroom:
         pace = self._pace(trial) or 0.0
         left_s = self.spending.time.left(self.now)
         return self._expected_s(distance, pace) <= left_s - self._kept_back_seconds()
-
-    def fits(self, repeats: int) -> bool:
-        """True if so many full trainings, side by side, are expected to fit into what is left."""
-        pace = self._pace(None)
-        if pace is None:
-            return True
-        one_s = self._repeat_s(pace)
-        left = self.spending.ledger.left(self.device)
-        if left is not None and repeats * one_s * charged_gpus(self.gpus) > left:
-            return False
-        if self.spending.time.limit_s is None:
-            return True
-        rounds = math.ceil(repeats / max(1, self.slots))
-        return rounds * one_s <= self.spending.time.left(self.now)
 
     def _expected_s(self, distance: float, pace: float) -> float:
         start_up_s = self.start_up.expected_s if self.begins else 0.0

@@ -4,42 +4,30 @@ A trial becomes a candidate when it is first repeated. Each of its repeats has a
 which the defaults are repeated after it, so that nothing that was chosen before knows the pair.
 
 Two kinds of luck count. That of seeds: the differences of the pairs are `evidence`. The k-th
-candidate of a study may be wrong with 1 / (k (k + 1)) of the probability that the level leaves,
-which adds up to all of it. That of the validation samples, which all seeds share: a difference is
-less by what samples may explain, a normal quantile of the mean of paired differences by sample,
-averaged over seeds. The candidate is the best of m trials by the same samples, so that each of them
-may be wrong with a share of 1 / m (Bonferroni). Where trials report no results by sample, only
-seeds count.
+candidate of a study may be wrong with a share of 4 / 5^k of what the level leaves; all shares add
+up to 1. That of the validation samples, which all seeds share: a difference is less by what samples
+may explain, a normal quantile of the mean of the paired differences by sample, averaged over seeds.
+The candidate is the best of m trials by the same samples, so that each of them may be wrong with a
+share of 1 / m (Bonferroni). Where trials report no results by sample, only seeds count.
 """
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from statistics import NormalDist, fmean, stdev
-from typing import Any, Protocol, TypeVar
 
 from hpsearch.domain.facts import Role
 from hpsearch.domain.lifecycle import State
-from hpsearch.search.ranking.evidence import e_value, lower_bound, needed
-from hpsearch.search.ranking.repeats import RepeatedTrial, mean_of, worth_of
+from hpsearch.domain.records import Trial
+from hpsearch.search.ranking.evidence import lower_bound, needed
+from hpsearch.search.ranking.repeats import mean_of, worth_of
 from trials.running.reported import SAMPLES
 
 OF_SAMPLES = 1 / 5
 """The share of what may be wrong that is left to the luck of samples, where it counts."""
 FEWEST = 3  # pairs before which nothing is given up
-
-
-class PairedTrial(RepeatedTrial, Protocol):
-    """A trial that may be paired by its seed: a `records.Trial`, or a row with these columns."""
-
-    @property
-    def number(self) -> int: ...
-    @property
-    def seed(self) -> int: ...
-    @property
-    def system_attrs(self) -> Mapping[str, Any]: ...
 
 
 @dataclass(frozen=True)
@@ -48,54 +36,31 @@ class Comparison:
 
     Args:
         differences: What it is better by, for each seed with both.
-        by_sample: The same for each validation sample, or block of them, averaged over seeds; empty
-            where that is not known.
         samples: The number of validation samples; 0 where it is not known.
-        failed: The number of its repeats that failed: it is not shown to be better then.
-        lost: The number of pairs in which the defaults failed.
-        wrong: The probability with which any candidate may be shown to be better and is not.
-        share: The share of it that is this one's.
-        tried: The number of trials that it is the best of.
+        failed: The number of repeats that failed: it is not shown to be better then.
+        level: Of the evidence of seeds.
+        of_samples: What the luck of the validation samples may explain.
     """
 
     candidate: int
     differences: Sequence[float]
-    by_sample: Sequence[float]
     samples: int
     failed: int
-    lost: int
-    wrong: float
-    share: float
-    tried: int
+    level: float
+    of_samples: float
 
     @property
     def gain(self) -> float:
         return mean_of(self.differences) if self.differences else math.nan
 
-    @property
-    def level(self) -> float:
-        """Of the evidence of seeds."""
-        of_seeds = 1 - OF_SAMPLES if self.by_sample else 1
-        return 1 - of_seeds * self.share * self.wrong
-
-    @cached_property
-    def of_samples(self) -> float:
-        """What the luck of the validation samples may explain."""
-        if len(self.by_sample) < 2:
-            return 0.0
-        wrong = OF_SAMPLES * self.wrong / max(1, self.tried)
-        deviation = stdev(self.by_sample) / math.sqrt(len(self.by_sample))
-        return NormalDist().inv_cdf(1 - wrong) * deviation
-
-    @property
-    def is_shown(self) -> bool:
-        evidence = e_value(self.differences, self.of_samples)
-        return not self.failed and evidence >= 1 / (1 - self.level)
-
     @cached_property
     def least(self) -> float:
         """What it is better by at least; minus infinity where nothing is known."""
         return lower_bound(self.differences, self.level) - self.of_samples
+
+    @property
+    def is_shown(self) -> bool:
+        return not self.failed and self.least > 0
 
     @cached_property
     def more(self) -> int | None:
@@ -110,30 +75,22 @@ class Comparison:
     def samples_needed(self) -> int | None:
         """The number of validation samples whose luck would explain half of the gain; None where
         samples are not what is missing."""
-        if not self.samples or not 0 < self.gain < 2 * self.of_samples:
+        if not 0 < self.gain < 2 * self.of_samples:
             return None
         return math.ceil(self.samples * (2 * self.of_samples / self.gain) ** 2)
 
 
-Of = TypeVar("Of", bound=PairedTrial)
-
-
-def defaults_among(trials: Iterable[Of]) -> Of | None:
+def defaults_among(trials: Iterable[Trial]) -> Trial | None:
     """The trial of the task's default settings, or else the first that was enqueued."""
-    found: Of | None = None
-    for trial in trials:
-        if trial.role is Role.DEFAULT:
-            return trial
-        if trial.role is Role.ENQUEUED and found is None:
-            found = trial
-    return found
+    first = [trial for trial in trials if trial.role in (Role.DEFAULT, Role.ENQUEUED)]
+    return min(first, key=lambda trial: trial.role is not Role.DEFAULT, default=None)
 
 
 class Certificate:
     """The repeats of one study's candidates and of its defaults.
 
     Args:
-        trials: The repeats, among other trials.
+        repeats: In the order of their numbers.
         defaults: The number of the trial of the defaults.
         sign: 1 if less of the objective is better, else -1.
         level: The probability with which what is shown must be true.
@@ -141,16 +98,11 @@ class Certificate:
     """
 
     def __init__(
-        self,
-        trials: Iterable[PairedTrial],
-        defaults: int,
-        sign: float,
-        level: float,
-        tried: int,
+        self, repeats: Iterable[Trial], defaults: int, sign: float, level: float, tried: int
     ) -> None:
         self.defaults, self._sign, self._wrong, self._tried = defaults, sign, 1 - level, tried
-        runs: defaultdict[int, dict[int, PairedTrial]] = defaultdict(dict)
-        for trial in sorted(trials, key=lambda trial: trial.number):
+        runs: defaultdict[int, dict[int, Trial]] = defaultdict(dict)
+        for trial in repeats:
             if trial.role is Role.CONFIRM and trial.repeats is not None:
                 runs[trial.repeats][trial.seed] = trial
         self._of_defaults = runs.pop(defaults, {})
@@ -161,53 +113,51 @@ class Certificate:
         """The trials that were compared with the defaults, the latest last."""
         return list(self._runs)
 
-    @property
-    def seeds(self) -> set[int]:
-        """The seeds of all repeats."""
-        return {seed for runs in self._runs.values() for seed in runs} | set(self._of_defaults)
-
     def unpaired(self, candidate: int) -> list[int]:
         """The seeds of a candidate's repeats on which the defaults are still to be repeated."""
         runs = self._runs.get(candidate, {})
-        usable = (seed for seed, trial in runs.items() if trial.state is not State.FAILED)
-        return [seed for seed in usable if seed not in self._of_defaults]
+        return [seed for seed in runs if seed not in self._of_defaults]
 
-    def open_pairs(self, candidate: int) -> int:
-        """The number of pairs of which a part is still to come."""
-        runs = self._runs.get(candidate, {})
-        pairs = ((trial, self._of_defaults.get(seed)) for seed, trial in runs.items())
-        return sum(
-            not trial.state.terminal or other is None or not other.state.terminal
-            for trial, other in pairs
-        )
+    def begun(self, candidate: int) -> int:
+        """The number of pairs that were begun."""
+        return len(self._runs.get(candidate, {}))
 
     def comparison(self, candidate: int) -> Comparison:
-        runs = self._runs.get(candidate, {})
-        pairs = [(trial, self._of_defaults.get(seed)) for seed, trial in runs.items()]
-        differences, by_sample, samples = [], [], 0
-        for trial, other in pairs:
-            own, theirs = _end(trial), None if other is None else _end(other)
-            if own is None or theirs is None or other is None:
-                continue
-            differences.append(self._sign * (theirs - own))
-            found, beside = _samples(trial), _samples(other)
-            if found and beside and found["count"] == beside["count"]:
-                samples = found["count"]
-                columns = zip(found["means"], beside["means"], strict=True)
-                by_sample.append([self._sign * (b - a) for a, b in columns])
+        runs, beside = self._runs.get(candidate, {}), self._of_defaults
+        pairs = [(trial, beside[seed]) for seed, trial in runs.items() if seed in beside]
+        both = [pair for pair in pairs if all(each.state is State.COMPLETE for each in pair)]
+        ended = [(worth_of(trial) or 0.0, worth_of(other) or 0.0) for trial, other in both]
+        by_sample, samples = self._by_sample(both)
+        of_both = [*runs.values(), *(other for _, other in pairs)]
+        failed = sum(trial.state is State.FAILED for trial in of_both)
         asked = self.candidates
         place = asked.index(candidate) + 1 if candidate in asked else len(asked) + 1
+        of_seeds = self._wrong * (1 - OF_SAMPLES if by_sample else 1)
         return Comparison(
             candidate=candidate,
-            differences=differences,
-            by_sample=[fmean(each) for each in zip(*by_sample, strict=True)],
+            differences=[self._sign * (theirs - own) for own, theirs in ended],
             samples=samples,
-            failed=sum(trial.state is State.FAILED for trial, _ in pairs),
-            lost=sum(other is not None and other.state is State.FAILED for _, other in pairs),
-            wrong=self._wrong,
-            share=1 / (place * (place + 1)),
-            tried=self._tried,
+            failed=failed,
+            level=1 - of_seeds * 4 / 5**place,
+            of_samples=self._explained(by_sample),
         )
+
+    def _by_sample(self, pairs: Iterable[tuple[Trial, Trial]]) -> tuple[list[float], int]:
+        """What a candidate is better by for each sample, averaged over seeds, and the number of
+        samples; nothing where that is not known."""
+        rows, count = [], 0
+        for pair in pairs:
+            own, theirs = (trial.system_attrs.get(SAMPLES) for trial in pair)
+            if own is not None and theirs is not None and own["count"] == theirs["count"]:
+                count, columns = own["count"], zip(own["means"], theirs["means"], strict=True)
+                rows.append([self._sign * (b - a) for a, b in columns])
+        return [fmean(each) for each in zip(*rows, strict=True)], count
+
+    def _explained(self, by_sample: Sequence[float]) -> float:
+        if len(by_sample) < 2:
+            return 0.0
+        wrong = OF_SAMPLES * self._wrong / max(1, self._tried)
+        return NormalDist().inv_cdf(1 - wrong) * stdev(by_sample) / math.sqrt(len(by_sample))
 
     def last_word(self) -> Comparison | None:
         """The comparison of the candidate that is shown to be better by most, or else of the latest
@@ -217,14 +167,3 @@ class Certificate:
         if shown:
             return max(shown, key=lambda each: each.least)
         return compared[-1] if compared else None
-
-
-def _end(trial: PairedTrial) -> float | None:
-    if trial.state is not State.COMPLETE:
-        return None
-    value = worth_of(trial)
-    return value if value is not None and math.isfinite(value) else None
-
-
-def _samples(trial: PairedTrial) -> Any:
-    return trial.system_attrs.get(SAMPLES)

@@ -192,37 +192,29 @@ def _repeats(connection: sa.Connection, study: StudyHead) -> list[TrialRow]:
 
 @dataclass(frozen=True)
 class LastWord:
-    """What a study says of its best trial beside the defaults (`search.certify`).
+    """What a study says of its best trial beside the defaults (`search.certify`), at a level.
 
     Args:
-        level: The probability with which what is shown must be true.
-        defaults: The trial that stands for the defaults; None without one.
         found: The comparison that counts; None before one.
-        repeat_s: The compute time of a repeat; None before one has ended.
+        repeat_s: The compute time of a repeat; None before one has begun.
     """
 
     level: float
-    defaults: TrialRow | None
-    found: Comparison | None
-    repeat_s: float | None
+    found: Comparison | None = None
+    repeat_s: float | None = None
 
 
 def last_word(connection: sa.Connection, study: StudyHead, level: float) -> LastWord:
     """The last word of a study with one objective, at this level."""
-    first = TRIAL.role.in_((Role.DEFAULT.value, Role.ENQUEUED.value))
-    rows = rows_of(connection, trials_of(study).where(special(), first).order_by(TRIAL.number))
-    defaults, repeats = defaults_among(rows), _repeats(connection, study)
+    special_rows = rows_of(connection, trials_of(study).where(special()).order_by(TRIAL.number))
+    defaults = defaults_among(special_rows)
     if defaults is None:
-        return LastWord(level, None, None, None)
+        return LastWord(level)
     ranked = sa.select(sa.func.count()).where(TRIAL.study_id == study.id, RANKED)
     tried, sign = connection.scalar(ranked) or 0, sign_of(study.direction)
-    found = Certificate(repeats, defaults.number, sign, level, tried).last_word()
-    took_s = [
-        row.gpu_seconds
-        for row in repeats
-        if row.role is Role.CONFIRM and row.state is State.COMPLETE
-    ]
-    return LastWord(level, defaults, found, fmean(took_s) if took_s else None)
+    found = Certificate(special_rows, defaults.number, sign, level, tried).last_word()
+    took_s = [row.gpu_seconds for row in special_rows if row.role is Role.CONFIRM]
+    return LastWord(level, found, fmean(took_s) if took_s else None)
 
 
 def _compared(
@@ -309,7 +301,7 @@ def _rows_by_study(
 
 
 _RANKED_BY = (
-    *("number", "state", "role", "repeats", "resource", "value", "seed", "gpu_seconds"),
+    *("number", "state", "role", "repeats", "resource", "value"),
     *("expected", "expected_deviation", "expected_low", "expected_high", "system_attrs"),
 )
 _EACH = sa.select(TRIAL.study_id, *(TRIAL[name] for name in _RANKED_BY))

@@ -14,17 +14,11 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from trials.contract import Note, ProgramFailed
+from trials.contract import ProgramFailed
 from trials.descriptions.cells import PrintedNumbers, number_in
 from trials.descriptions.programs import Surroundings
 from trials.descriptions.report_pattern import LIMIT_S, RESOURCE, ReportPattern, visible
-from trials.running.reported import (
-    metric_name,
-    note_of_samples,
-    number_of,
-    resource_of,
-    samples_in,
-)
+from trials.running.reported import metric_name, number_of, resource_of, samples_in
 from trials.tasks.command.output import Output
 from trials.tasks.command.program import LineReader, Source
 
@@ -146,12 +140,11 @@ class ReportStream:
 class ReportLine:
     resource: float
     metrics: dict[str, float]
-    samples: Note | None = None  # the results by sample
+    samples: list[float] | None = None
 
 
 class JsonLines:
-    """Each report is a line with a JSON object. Values that are not numbers are left out, but
-    the results of all validation samples may stand in a list under `samples`.
+    """Each report is a line with a JSON object. Values that are not numbers are left out.
     `resource`: the key of the resource, with ``+1`` if it is counted from 0. An object without it
     is not a report."""
 
@@ -171,13 +164,10 @@ class JsonLines:
             return
         values = {name: value for name, value in found.items() if isinstance(value, int | float)}
         report = _report({**values, key: found[key]}, self._resource, text)
-        results = samples_in(found)
-        if results is not None:
-            try:
-                report = replace(report, samples=note_of_samples(results))
-            except ValueError as error:
-                raise ProgramFailed(f"the report {text[:LETTERS]} is wrong: {error}") from None
-        yield report
+        try:
+            yield replace(report, samples=samples_in(found))
+        except ValueError as error:
+            raise ProgramFailed(f"the report {text[:LETTERS]} is wrong: {error}") from None
 
 
 class PatternLines:

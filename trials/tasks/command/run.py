@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from trials.contract import Finding, Item, ProgramFailed, Report, Setup, Severity
+from trials.contract import Finding, ProgramFailed, Report, Setup, Severity
 from trials.descriptions.command import GRACE_S
 from trials.descriptions.command_line import BUDGET, FOLDER, PARAMS, RESUME, SEED, CommandLine
 from trials.descriptions.programs import Start, Surroundings
@@ -95,16 +95,13 @@ class CommandRun:
         self._end_by: float | None = None
         self._began_again_at: float | None = None
 
-    def __iter__(self) -> Iterator[Item]:
+    def __iter__(self) -> Iterator[Report | None]:
         """The program's reports; None while it takes its time between two of them. Raises
         ProgramFailed if it cannot be started, prints an impossible report, or ends in another way
         than it should."""
         while self.finished is None and not self._is_over:
             if self._reports:
-                line = self._reports.popleft()
-                if line.samples is not None:
-                    yield line.samples
-                report = self._hand_over(line)
+                report = self._hand_over(self._reports.popleft())
                 self._is_at_report = True
                 yield report
                 self._is_at_report = False
@@ -197,7 +194,7 @@ class CommandRun:
             self._end_by = time.monotonic() + FINISH_S
         saved = self._save_if_due()
         best = None if saved is None else self.best
-        return Report(resource, metrics, elapsed=elapsed, checkpoint=saved, best=best)
+        return Report(resource, metrics, None, elapsed, saved, best, samples=report.samples)
 
     def _has_summary(self, program: Program) -> bool:
         """Take in the summary of a program that has ended well, once, as the last report."""

@@ -28,7 +28,7 @@ from trials.devices.memory import keep_to_share
 from trials.foreign import code_of
 from trials.running.arithmetic import use_threads
 from trials.running.randomness import seed_everything
-from trials.running.reported import note_of_samples, numbers_among, samples_in
+from trials.running.reported import numbers_among
 from trials.running.runner import failure_of
 from trials.script import in_trial
 from trials.tasks.function.messages import (
@@ -195,15 +195,10 @@ def _ended(
 def _hand_over_returned(
     line: Line, call: FunctionCall, trial: FunctionTrial, returned: object
 ) -> None:
-    if not isinstance(returned, Mapping) or not call.is_first:
-        return
-    metrics = numbers_among(returned)
+    metrics = numbers_among(returned) if isinstance(returned, Mapping) and call.is_first else {}
     if not metrics:
         return
     call.raise_if_stopping()
-    results = samples_in(returned)
-    if results is not None:
-        line.hand_over(note_of_samples(results))
     if call.has_reported or call.checkpoint is not None:
         line.hand_over(Note(metrics=metrics))
     else:

@@ -15,9 +15,7 @@ from trials.contract import TRAINED_TO, Goal, Item, Note, Question, Report, Setu
 from trials.foreign import plain
 from trials.running.reported import (
     LENGTHS,
-    SAMPLES,
     Stopwatch,
-    note_of_samples,
     numbers_of,
     plain_note,
     resource_of,
@@ -134,8 +132,9 @@ class FunctionCall:
             best = self.checkpoints.reported(reached, saved)
         self._resource = reached
         is_last = is_last or reached in self._lengths
+        samples = samples_in(metrics)
         return Report(
-            reached, values, elapsed=elapsed, checkpoint=saved, best=best, is_last=is_last
+            *(reached, values), None, elapsed, saved, best, is_last=is_last, samples=samples
         )
 
     @contextmanager
@@ -236,8 +235,8 @@ class FunctionTrial:
 
         Args:
             resource: In the budget's unit; above the resource of the report before.
-            metrics: Numbers by name: Python's, numpy's or torch's. Under `samples` may stand the
-                results of all validation samples, in their order, whose mean is the objective.
+            metrics: Numbers by name: Python's, numpy's or torch's. `samples` may be the results of
+                all validation samples, in their order, whose mean is the objective.
             is_last: The training ends here, before its budget: the trial does not pause.
 
         Raises:
@@ -256,10 +255,6 @@ class FunctionTrial:
     ) -> tuple[Path | str | None, Path | str | None]:
         self._call.raise_if_stopping()
         require_all_read(self)
-        results = samples_in(metrics)
-        if results is not None:
-            self._wait_for(note_of_samples(results))
-            metrics = {name: value for name, value in metrics.items() if name != SAMPLES}
         self._wait_for(self._call.report(resource, metrics, is_last=is_last))
         return self._call.newest, self._call.best
 

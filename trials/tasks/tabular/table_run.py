@@ -15,12 +15,11 @@ from pathlib import Path
 from trials.checkpoints.checkpoints import Checkpoints
 from trials.checkpoints.continuing import opened
 from trials.checkpoints.manifests import Label, stretch_of
-from trials.contract import Diverged, Finding, Item, Note, Report, Setup, TaskError, Unit
+from trials.contract import Diverged, Finding, Report, Setup, TaskError, Unit
 from trials.descriptions.tabular import METRICS, TabularSettings
 from trials.loop.stopping import EarlyStopping
 from trials.loop.telemetry.findings import diagnose
 from trials.loop.telemetry.history import Trace
-from trials.running.reported import note_of_samples
 from trials.tasks.tabular.boosting import Boosting, Trees, found_in, losses_of, scores_of
 from trials.tasks.tabular.columns import Floats
 from trials.tasks.tabular.encoding import TabularData, TabularRows
@@ -56,13 +55,11 @@ class TableRun:
         if trees.ends:
             self._scores = scores_of(trees, data.validation.features)
 
-    def __iter__(self) -> Iterator[Item]:
+    def __iter__(self) -> Iterator[Report | None]:
         while self.finished is None:
             level = self._level_due()
             if level is not None:
-                report = self._report(level)
-                yield from self._by_sample()
-                yield report
+                yield self._report(level)
                 continue
             began = time.perf_counter()
             self.boosting.grow()
@@ -90,22 +87,22 @@ class TableRun:
         self._reported = level
         self._newest = self._saved(is_best=is_best)
         best = self._checkpoints.reported(level, self._newest)
-        return Report(level, metrics, self._step, self._seconds, self._newest, best)
+        samples = self._by_sample() if self.finished is not None else None
+        return Report(
+            *(level, metrics, self._step, self._seconds, self._newest, best), samples=samples
+        )
 
-    def _by_sample(self) -> Iterator[Note]:
-        """A note of the results by sample of the last report, where they are known."""
+    def _by_sample(self) -> list[float] | None:
         from trials.tasks.workloads.heads import by_sample  # imports torch
 
         goal, scores, data = self._setup.goal, self._scores, self._data
-        if self.finished is None or goal is None or scores is None:
-            return
+        if goal is None or scores is None:
+            return None
         rows, is_class = data.validation, data.encoding.classes is not None
-        found, deviation = found_in(scores, is_class=is_class), data.encoding.target_deviation
-        results = by_sample(goal.metric, rows.target, found, deviation)
         if goal.metric == "loss":
-            results = list(map(float, losses_of(rows, scores, is_class=is_class)))
-        if results is not None:
-            yield note_of_samples(results)
+            return list(map(float, losses_of(rows, scores, is_class=is_class)))
+        found, deviation = found_in(scores, is_class=is_class), data.encoding.target_deviation
+        return by_sample(goal.metric, rows.target, found, deviation)
 
     def measured(self) -> dict[str, float]:
         """End the segment, and measure all rows. Raises Diverged if the loss is not finite."""

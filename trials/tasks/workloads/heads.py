@@ -97,14 +97,14 @@ def by_sample(
 ) -> list[float] | None:
     """The results of samples whose mean is a metric; None if it is no such mean. `truth`, `found`
     and `deviation`: as the heads measure them."""
-    if metric not in ("accuracy", "exact_match", "mae", "mse"):
-        return None
     results = truth == found
     if metric == "exact_match":
         results = results.all(axis=1)
-    if metric in ("mae", "mse"):
+    elif metric in ("mae", "mse"):
         errors = np.abs(truth.astype(np.float64) - found) * deviation
         results = errors if metric == "mae" else np.square(errors)
+    elif metric != "accuracy":
+        return None
     return [float(result) for result in results]
 
 

@@ -3,7 +3,7 @@
 import abc
 import itertools
 import math
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -216,6 +216,9 @@ class BuiltInWorkload(abc.ABC):
     def keep(self, outputs: torch.Tensor) -> torch.Tensor:
         """The part of a batch's outputs for the metrics."""
 
+    def by_sample(self, metric: str) -> list[float] | None:
+        return None
+
     def batch(self, rows: Ints) -> Batch:
         return self.samples.batch(rows)
 
@@ -245,8 +248,7 @@ class OneTargetWorkload(BuiltInWorkload):
     """Losses and metrics, by the kind of target; set before this class is initialised."""
     _targets: npt.NDArray[Any]
     """The validation targets."""
-    _found: npt.NDArray[Any] | None = None
-    """What the last evaluation predicted for them."""
+    _found: npt.NDArray[Any] | None = None  # by the last evaluation
 
     def losses(self, outputs: torch.Tensor, labels: torch.Tensor, smoothing: float) -> torch.Tensor:
         return self._head.losses(outputs, labels, smoothing)
@@ -274,7 +276,7 @@ class OneTargetWorkload(BuiltInWorkload):
         loss = sum_of(losses) / len(order)
         return {"loss": loss, **self._head.measure(self._targets[order], found)}
 
-    def by_sample(self, metric: str) -> Sequence[float] | None:
+    def by_sample(self, metric: str) -> list[float] | None:
         if self._found is None:
             return None
         return by_sample(metric, self._targets, self._found, self._head.deviation)

@@ -45,7 +45,7 @@ def test_only_complete_pairs_on_the_same_seed_count():
     found = accuracies(trials)
     assert found.comparison(1).differences == [pytest.approx(0.1)]
     assert found.unpaired(1) == [8]
-    assert found.open_pairs(1) == 2
+    assert found.begun(1) == 3
 
 
 def test_a_few_samples_may_explain_what_many_seeds_agree_on():
@@ -97,7 +97,7 @@ def test_the_last_word_is_of_what_is_shown_and_else_of_the_latest_candidate():
     later = [repeat(20, 2, 50, 0.7), repeat(21, 0, 50, 0.8)]
     found = accuracies([*clear, *later])
     assert found.candidates == [1, 2]
-    assert found.comparison(2).share == 1 / 6
+    assert found.comparison(2).level == pytest.approx(1 - 0.05 * 4 / 25)
     assert found.last_word().candidate == 1
     assert accuracies([*later]).last_word().candidate == 2
     assert accuracies([]).last_word() is None
