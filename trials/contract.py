@@ -123,6 +123,8 @@ class Setup:
 
 TRAINED_TO = "trained_to"
 """The attribute with how far a trial has trained, where its last report stands elsewhere."""
+SAMPLES = "samples"
+"""The name of results by sample among metrics, and in the attributes of a repeat."""
 HISTORY = "history"
 """Asks for the name of the study and its trials, where a distribution would ask for a value."""
 

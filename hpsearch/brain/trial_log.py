@@ -11,8 +11,7 @@ from hpsearch.domain.records import CONSTRAINT, Decision, ReportRecord, Trial
 from hpsearch.search.ranking.selection import EXPECTED
 from hpsearch.search.worth import Worth
 from hpsearch.study_file.models import StudySpec
-from trials.contract import CheckpointSizes
-from trials.running.reported import SAMPLES
+from trials.contract import SAMPLES, CheckpointSizes
 from trials.settings import in_full, some
 
 FINAL = "final_"

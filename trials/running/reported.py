@@ -9,15 +9,13 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
-from trials.contract import Note
+from trials.contract import SAMPLES, Note
 from trials.foreign import code_of, plain
 
 LETTERS = 100
 """Letters of a value that a message repeats."""
 LONGEST_NAME = 500
 """Letters of a metric's name."""
-SAMPLES = "samples"
-"""The name of results by sample among metrics, and in the attributes of a repeat."""
 MOST_SAMPLES = 500
 LENGTHS = frozenset(
     (

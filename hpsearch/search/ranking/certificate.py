@@ -23,7 +23,7 @@ from hpsearch.domain.lifecycle import State
 from hpsearch.domain.records import Trial
 from hpsearch.search.ranking.evidence import lower_bound, needed
 from hpsearch.search.ranking.repeats import mean_of, worth_of
-from trials.running.reported import SAMPLES
+from trials.contract import SAMPLES
 
 OF_SAMPLES = 1 / 5
 """The share of what may be wrong that is left to the luck of samples, where it counts."""

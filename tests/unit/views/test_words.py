@@ -253,25 +253,25 @@ SURE = (0.02, 0.021, 0.023, 0.019, 0.022, 0.02)
     [
         (
             compared(*SURE),
-            "better than the defaults by 0.02083 (at least 0.01842 with 95%); the luck of 6 pairs of "
-            "trainings counts, that of the validation samples is not known",
+            "better than the defaults by 0.02083 (at least 0.01831 with 95%); the luck of 6 pairs "
+            "of trainings counts, that of the validation samples is not known",
         ),
         (
             compared(*SURE, of_samples=0.01),
-            "better than the defaults by 0.02083 (at least 0.00842 with 95%); the luck of 6 pairs of "
-            "trainings counts, and of 200 validation samples",
+            "better than the defaults by 0.02083 (at least 0.008307 with 95%); the luck of 6 pairs "
+            "of trainings counts, and of 200 validation samples",
         ),
         (
             compared(*SURE, of_samples=0.03),
-            "not shown to be better: use the defaults; trial 1 is 0.02083 better, where the luck of 6 "
-            "pairs of trainings counts, and of 200 validation samples: about 1,659 samples may "
-            "decide it",
+            "not shown to be better: use the defaults; trial 1 is 0.02083 better, where the luck "
+            "of 6 pairs of trainings counts, and of 200 validation samples: about 1,659 samples "
+            "may decide it",
         ),
         (
             compared(0.03, 0.0, 0.02),
-            "not shown to be better: use the defaults; trial 1 is 0.01667 better, where the luck of 3 "
-            "pairs of trainings counts, that of the validation samples is not known: 6 more pairs, "
-            "18 min of compute time, may decide it",
+            "not shown to be better: use the defaults; trial 1 is 0.01667 better, where the luck "
+            "of 3 pairs of trainings counts, that of the validation samples is not known: 6 more "
+            "pairs, 18 min of compute time, may decide it",
         ),
         (
             compared(-0.03, 0.0, -0.02),

@@ -19,10 +19,9 @@ import sympy
 import torch
 
 from support.running.function_runs import run_of
-from trials.contract import Budget, Note, Report, Setup, TrainingFailed, Unit
+from trials.contract import SAMPLES, Budget, Note, Report, Setup, TrainingFailed, Unit
 from trials.running.reported import (
     MOST_SAMPLES,
-    SAMPLES,
     note_of_samples,
     number_of,
     numbers_among,
