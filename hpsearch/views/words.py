@@ -14,7 +14,7 @@ from hpsearch.domain.lifecycle import State
 from hpsearch.domain.numbers import NOTHING, cell, count, duration, in_unit, moment, number, pairs
 from hpsearch.domain.records import Decision, Environment, Request, Version
 from hpsearch.search.ranking.again import Again
-from hpsearch.search.ranking.certificate import Comparison
+from hpsearch.search.ranking.certificate import Claim
 from hpsearch.search.ranking.repeats import expectation
 from hpsearch.search.ranking.selection import Candidate, Ranked, likely_range, standing
 from hpsearch.search.ranking.trust import Correlation, RungVerdict
@@ -222,7 +222,7 @@ def _verdict(result: StudyResult, word: LastWord) -> str:
     return f"{which}better than the defaults by {number(found.gain)} ({least})"
 
 
-def _counted(found: Comparison) -> str:
+def _counted(found: Claim) -> str:
     luck = "that of the validation samples is not known"
     if found.samples:
         luck = f"and of {found.samples:,} validation samples"

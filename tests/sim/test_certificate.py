@@ -14,7 +14,7 @@ from hpsearch.domain.history import History
 from hpsearch.domain.lifecycle import State
 from hpsearch.domain.phase import Phase
 from hpsearch.domain.records import Trial
-from hpsearch.search.ranking.certificate import Certificate, Comparison, defaults_among
+from hpsearch.search.ranking.certificate import Certificate, Claim, defaults_among
 from hpsearch.search.ranking.selection import counts
 from hpsearch.study_file.models import PAIRS, StudySpec
 from support.studies.small import Bowl, Simulation, budget_of, search_by, spec_with
@@ -50,7 +50,7 @@ def certificate(history: History) -> Certificate:
     return Certificate(history.trials, defaults.number, 1.0, 0.95, tried)
 
 
-def last_word(history: History) -> Comparison:
+def last_word(history: History) -> Claim:
     word = certificate(history).last_word()
     assert word is not None
     return word

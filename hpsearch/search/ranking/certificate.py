@@ -31,8 +31,8 @@ FEWEST = 3  # pairs before which nothing is given up
 
 
 @dataclass(frozen=True)
-class Comparison:
-    """A candidate beside the defaults.
+class Claim:
+    """The claim that a candidate is better than the defaults.
 
     Args:
         differences: What it is better by, for each seed with both.
@@ -122,7 +122,7 @@ class Certificate:
         """The number of pairs that were begun."""
         return len(self._runs.get(candidate, {}))
 
-    def comparison(self, candidate: int) -> Comparison:
+    def comparison(self, candidate: int) -> Claim:
         runs, beside = self._runs.get(candidate, {}), self._of_defaults
         pairs = [(trial, beside[seed]) for seed, trial in runs.items() if seed in beside]
         both = [pair for pair in pairs if all(each.state is State.COMPLETE for each in pair)]
@@ -133,7 +133,7 @@ class Certificate:
         asked = self.candidates
         place = asked.index(candidate) + 1 if candidate in asked else len(asked) + 1
         of_seeds = self._wrong * (1 - OF_SAMPLES if by_sample else 1)
-        return Comparison(
+        return Claim(
             candidate=candidate,
             differences=[self._sign * (theirs - own) for own, theirs in ended],
             samples=samples,
@@ -159,7 +159,7 @@ class Certificate:
         wrong = OF_SAMPLES * self._wrong / max(1, self._tried)
         return NormalDist().inv_cdf(1 - wrong) * stdev(by_sample) / math.sqrt(len(by_sample))
 
-    def last_word(self) -> Comparison | None:
+    def last_word(self) -> Claim | None:
         """The comparison of the candidate that is shown to be better by most, or else of the latest
         one; None without any."""
         compared = [self.comparison(candidate) for candidate in self.candidates]

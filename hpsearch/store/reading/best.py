@@ -20,7 +20,7 @@ from hpsearch.search.ranking.again import (
     earlier_repeats,
     spread_of,
 )
-from hpsearch.search.ranking.certificate import Certificate, Comparison, defaults_among
+from hpsearch.search.ranking.certificate import Certificate, Claim, defaults_among
 from hpsearch.search.ranking.evaluation import ENDS, evaluation_of
 from hpsearch.search.ranking.pareto import pareto_front
 from hpsearch.search.ranking.repeats import Repeats, runs_of
@@ -200,7 +200,7 @@ class LastWord:
     """
 
     level: float
-    found: Comparison | None = None
+    found: Claim | None = None
     repeat_s: float | None = None
 
 

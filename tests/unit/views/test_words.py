@@ -14,7 +14,7 @@ from rich.console import Console
 from hpsearch.domain.facts import DecisionKind, RequestKind, Role
 from hpsearch.domain.lifecycle import State
 from hpsearch.domain.records import CONSTRAINT, Decision, Request, StudyState, Trial
-from hpsearch.search.ranking.certificate import Comparison
+from hpsearch.search.ranking.certificate import Claim
 from hpsearch.search.ranking.selection import rank
 from hpsearch.store.reading.best import LastWord
 from hpsearch.store.reading.queries import StudyHead
@@ -241,7 +241,7 @@ def test_the_table_has_the_latest_and_says_how_many_came_before():
 
 def compared(*differences: float, of_samples: float = 0.0, failed: int = 0) -> LastWord:
     samples = 200 if of_samples else 0
-    found = Comparison(1, differences, samples, failed, level=0.96, of_samples=of_samples)
+    found = Claim(1, differences, samples, failed, level=0.96, of_samples=of_samples)
     return LastWord(0.95, found, repeat_s=90.0)
 
 
