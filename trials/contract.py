@@ -13,7 +13,7 @@ from __future__ import annotations
 import enum
 import itertools
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from functools import partial
@@ -142,6 +142,8 @@ class Setup:
 
 TRAINED_TO = "trained_to"
 """The attribute with how far a trial has trained, where its last report stands elsewhere."""
+SAMPLES = "samples"
+"""The name of results by sample among metrics, and in the attributes of a repeat."""
 HISTORY = "history"
 """Asks for the name of the study and its trials, where a distribution would ask for a value."""
 
@@ -190,6 +192,8 @@ class Report:
         best: The whole checkpoint of the best report.
         saved_at: The resource at `checkpoint`; None where it is that of this report.
         is_last: The run ends here by itself, so that it cannot pause.
+        samples: The results of all validation samples, in their order, whose mean is the objective;
+            None if they are not known.
     """
 
     resource: float
@@ -200,6 +204,7 @@ class Report:
     best: Path | str | None = None
     saved_at: float | None = None
     is_last: bool = False
+    samples: Sequence[float] | None = None
 
 
 Item = Report | Question | Note | None

@@ -261,7 +261,7 @@ class Agenda:
         promotion = self._promotion(headroom)
         if promotion is not None:
             return promotion if self._can_continue(promotion.trial, headroom) else None
-        if self._context.spec.search.confirm is None:
+        if not self._context.spec.search.promised_repeats:
             return None
         if running == 0:
             self._begin_confirming()
@@ -273,7 +273,13 @@ class Agenda:
         return self._repeat(headroom, leader)
 
     def _confirm(self, headroom: Headroom) -> Work | None:
-        due = self._repeat(headroom, self._confirmation.next_leader())
+        free = headroom.including_kept_back()
+
+        def fits(repeats: int) -> bool:
+            return free.reaches(repeats * self._total)
+
+        leader = self._confirmation.next_leader(fits)
+        due = self._repeat(headroom, leader)
         is_over = self._context.next_hours.too_little is not None
         if due is not None or is_over or not headroom.is_limited:
             return due
@@ -281,7 +287,7 @@ class Agenda:
         if more is not None:
             self._return_to_search()
             return more
-        for leader in self._confirmation.further_leaders():
+        for leader in self._confirmation.further_leaders(fits):
             further = self._repeat(headroom, leader)
             if further is not None:
                 return further
@@ -346,9 +352,9 @@ class Agenda:
     def _repeat(self, headroom: Headroom, leader: Trial | None) -> Work | None:
         if leader is None or not headroom.including_kept_back().can_start(self._total, leader):
             return None
-        number = leader.number
+        number, seed = leader.number, self._confirmation.seed_for(leader)
         trial = self._add(headroom.now, Role.CONFIRM)
-        trial.repeats = number
+        trial.repeats, trial.seed = number, seed
         trial.params = dict(leader.params)
         trial.distributions = dict(leader.distributions)
         return Work(trial, DecisionKind.START, f"confirms trial {number}", [number])

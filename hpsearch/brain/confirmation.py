@@ -1,10 +1,15 @@
-"""The confirmation of the leading configurations, repeated until it is clear which is best.
+"""Repeats on fresh seeds, until a question is answered: which of the leading configurations is best
+(`confirm`), or if the best one is better than the defaults (`certify`).
 
-The leaders are the first of the complete trials that have learnt something and may be the best
-(`ranking.contenders`). The next repeat, on a fresh seed, goes to the leader with the fewest that is
-still in the race; a running repeat counts. A leader is out while the probability that it is better
+To confirm, the leaders are the first of the complete trials that have learnt something and may be
+the best (`ranking.contenders`). The next repeat goes to the leader with the fewest that is still in
+the race; a running repeat counts. A leader is out while the probability that it is better
 than the first one is below 5% (`repeats.BEHIND`): racing (Maron and Moore 1994; Birattari et al.
-2002, F-Race) with a Bayesian rule in place of a test.
+2002, F-Race) with a Bayesian rule in place of a test. The n-th repeats of all have the same seed.
+
+To certify, the best trial is the candidate (`ranking.certificate`) until its question is closed: it
+is shown to be better, or is not expected to be shown within `FURTHER` times the promised pairs, or
+within what is left. Then another one may be asked about that the search finds.
 
 Slots that the end of the search no longer needs begin with the leaders that are likely to stay
 among them. Once nothing of the search runs, it waits until all repeats that are due have been
@@ -14,22 +19,27 @@ the rest goes to further repeats of those that are in the race.
 
 from collections import Counter
 from collections.abc import Callable, Iterable
-from itertools import islice
+from itertools import count, islice
 
 from hpsearch.brain.budget.headroom import Headroom
 from hpsearch.domain.facts import ConfirmationState, Role
 from hpsearch.domain.history import History
 from hpsearch.domain.lifecycle import State
 from hpsearch.domain.records import IN_FULL, Trial, sign_of
+from hpsearch.domain.seeds import derived_seed
+from hpsearch.search.ranking.certificate import Certificate, defaults_among
 from hpsearch.search.ranking.contenders import Contenders, first_of, guess_of, has_learnt
 from hpsearch.search.ranking.in_order import InOrder
 from hpsearch.search.ranking.repeats import Repeats, runs_of
 from hpsearch.search.ranking.selection import counts, place_of
-from hpsearch.study_file.models import StudyBudget, StudySpec
+from hpsearch.study_file.models import PAIRS, StudyBudget, StudySpec
 
 FURTHER = 4
 """A leader is repeated at most this multiple of `seeds`, with what is left of a budget at the end.
 Four times as many repeats halve the width of an interval; more would hardly narrow it."""
+
+Fits = Callable[[int], bool]
+"""Whether so many repeats fit into what is left."""
 
 
 class Confirmation:
@@ -44,9 +54,14 @@ class Confirmation:
     def __init__(
         self, spec: StudySpec, history: History, expect: Callable[[], None], first: int = 0
     ) -> None:
-        confirm = spec.search.confirm
+        confirm, self._level = spec.search.confirm, spec.search.level
         self._top = 0 if confirm is None else confirm.top
         self._seeds = 0 if confirm is None else confirm.seeds
+        if self._level is not None:
+            self._top, self._seeds = 2, PAIRS  # the best one may be the defaults
+        self._seed = spec.seed
+        self.promised_repeats = spec.search.promised_repeats
+        """With a budget of trials alone, a study takes no more."""
         self._history = history
         self._expect = expect
         self._first_count = first
@@ -108,11 +123,6 @@ class Confirmation:
         return Contenders([*leading, *repeats], self._direction, firsts)
 
     @property
-    def promised_repeats(self) -> int:
-        """The number of repeats promised; with a budget of trials alone, a study takes no more."""
-        return self._top * self._seeds
-
-    @property
     def repeats_to_come(self) -> int:
         """The number of repeats for which a part of the budget is kept back: those that the leaders
         still miss, and those of one more that the search may find. 0 before a trial that is worth
@@ -120,6 +130,10 @@ class Confirmation:
         leaders = self._contenders.leaders(self._top)
         if not leaders or not self._limited:
             return 0
+        if self._level is not None:
+            is_open = self._candidate() is not None
+            missing = is_open * max(0, self.promised_repeats - len(self._repeats()))
+            return min(self.promised_repeats, missing + PAIRS)
         repeats = self._repeats()
         given = _by_leader(repeats)
         out = self._out(repeats)
@@ -141,7 +155,7 @@ class Confirmation:
     def early_leader(self, running: int) -> Trial | None:
         """The leader that a repeat may go to while so many trials of the search still run, of which
         every second one is assumed to rank before the last of the leaders."""
-        if self._is_used_up() and not self._limited:
+        if self._level is not None or (self._is_used_up() and not self._limited):
             return None
         repeats = self._repeats()
         given = _by_leader(repeats)
@@ -153,8 +167,11 @@ class Confirmation:
                 return leader
         return None
 
-    def next_leader(self) -> Trial | None:
-        """The leader to repeat next; None if that is decided, used up, or waits for what runs."""
+    def next_leader(self, fits: Fits = lambda repeats: True) -> Trial | None:
+        """The leader to repeat next; None if that is decided, used up, or waits for what runs, and
+        to certify also if so many repeats as are expected to decide do not fit."""
+        if self._level is not None:
+            return self._next_of_pair(fits)
         racing = self._racing()
         if not racing:
             return None
@@ -174,21 +191,72 @@ class Confirmation:
             return None
         return following
 
-    def further_leaders(self) -> list[Trial]:
+    def further_leaders(self, fits: Fits = lambda repeats: True) -> list[Trial]:
         """The leaders that the rest of a budget may go to, those with the fewest repeats first."""
         if not self._limited:
             return []
+        if self._level is not None:
+            following = self._next_of_pair(lambda repeats: fits(min(2, repeats)))
+            return [] if following is None else [following]
         given = _by_leader(self._repeats())
         most = FURTHER * self._seeds
         racing = [leader for leader in self._racing() if given[leader.number] < most]
         return sorted(racing, key=lambda leader: given[leader.number])
+
+    def seed_for(self, leader: Trial) -> int:
+        """The seed of the next repeat of a leader: of the defaults that of an open pair."""
+        certificate, repeats = self._certificate, self._repeats()
+        if certificate is not None and leader.number == certificate.defaults:
+            return certificate.unpaired(certificate.candidates[-1])[0]
+        if certificate is None:
+            repeats = [repeat for repeat in repeats if repeat.repeats == leader.number]
+        used = {repeat.seed for repeat in repeats}
+        seeds = (derived_seed(self._seed, place, "repeat") for place in count())
+        return next(seed for seed in seeds if seed not in used)
+
+    @property
+    def _certificate(self) -> Certificate | None:
+        """The pairs so far; None where nothing is certified, or no trial is of the defaults."""
+        trials = self._history.trials
+        defaults = None if self._level is None else defaults_among(trials)
+        if defaults is None or self._level is None:
+            return None
+        tried, sign = sum(map(counts, trials)), sign_of(self._direction)
+        return Certificate(self._repeats(), defaults.number, sign, self._level, tried)
+
+    def _candidate(self) -> Trial | None:
+        """The trial that is compared with the defaults now; None without one that leads them."""
+        certificate, best = self._certificate, self._contenders.best
+        if certificate is None or best is None:
+            return None
+        asked = certificate.candidates
+        if asked:
+            found = certificate.comparison(asked[-1])
+            is_open = not found.is_shown and found.more is not None
+            if is_open and len(found.differences) + (found.more or 0) <= FURTHER * PAIRS:
+                return self._history.trials[asked[-1]]
+        is_new = best.number not in (certificate.defaults, *asked)
+        return best if is_new and best.violation == 0 else None
+
+    def _next_of_pair(self, fits: Fits) -> Trial | None:
+        certificate, candidate = self._certificate, self._candidate()
+        if certificate is None or candidate is None:
+            return None
+        if certificate.unpaired(candidate.number):
+            return self._history.trials[certificate.defaults]
+        found = certificate.comparison(candidate.number)
+        further = len(found.differences) + (found.more or 0) - certificate.begun(candidate.number)
+        if further <= 0 or not fits(2 * further) or (self._is_used_up() and not self._limited):
+            return None
+        return candidate
 
     def _repeats(self) -> list[Trial]:
         return [self._history.trials[number] for number in self._history.repeats]
 
     def _is_used_up(self) -> bool:
         """True if the repeats of the leaders, and all begun since, are as many as promised."""
-        numbers = {leader.number for leader in self._contenders.leaders(self._top)}
+        of_leaders = [] if self._level is not None else self._contenders.leaders(self._top)
+        numbers = {leader.number for leader in of_leaders}
         counting = [
             each
             for each in self._repeats()

@@ -4,14 +4,14 @@ import math
 from collections.abc import Mapping, Sequence
 
 from hpsearch.domain.events import Failed, Finished, Noted, Reported, Stopped
-from hpsearch.domain.facts import DecisionKind
+from hpsearch.domain.facts import DecisionKind, Role
 from hpsearch.domain.history import History
 from hpsearch.domain.lifecycle import MOVES, State
 from hpsearch.domain.records import CONSTRAINT, Decision, ReportRecord, Trial
 from hpsearch.search.ranking.selection import EXPECTED
 from hpsearch.search.worth import Worth
 from hpsearch.study_file.models import StudySpec
-from trials.contract import CheckpointSizes
+from trials.contract import SAMPLES, CheckpointSizes
 from trials.settings import in_full, some
 
 FINAL = "final_"
@@ -73,7 +73,9 @@ class TrialLog:
 
     def note(self, trial: Trial, event: Noted) -> None:
         trial.user_attrs = {**trial.user_attrs, **event.attributes}
-        trial.system_attrs = {**trial.system_attrs, **event.kept}
+        is_paired = trial.role is Role.CONFIRM
+        kept = {name: each for name, each in event.kept.items() if is_paired or name != SAMPLES}
+        trial.system_attrs = {**trial.system_attrs, **kept}
         _keep_margins(trial, event.constraints)
         self._history.touch(trial)
         if event.metrics and trial.reports:

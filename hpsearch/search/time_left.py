@@ -313,10 +313,10 @@ class TimeLeft:
 
     def _repeats_s(self, share: float, now: float = 0.0) -> float:
         """Seconds of the repeats to come, if this share of the promised ones takes place."""
-        confirm = self._spec.search.confirm
-        if confirm is None:
+        promised = self._spec.search.promised_repeats
+        if not promised:
             return 0.0
-        due = max(0, confirm.top * confirm.seeds - len(self._repeats))
+        due = max(0, promised - len(self._repeats))
         running = [trial for trial in self._repeats if _is_open(trial)]
         rests_s = [self._until_s(trial, self._total, now) for trial in running]
         full_s = self._start_up_s + self._total * self._pace

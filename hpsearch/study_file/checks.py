@@ -341,6 +341,8 @@ def _search_problems(draft: Draft, search: Search) -> Iterator[Problem]:
     yield from _warm_start_problems(draft, search)
     if draft.objectives > 1:
         yield from _several_problems(search)
+    if search.certify:
+        yield from _certify_problems(draft, search)
     if draft.budget is None:
         return
     if draft.objectives > 1 and draft.budget.worth is not None:
@@ -407,6 +409,21 @@ def _warm_start_problems(draft: Draft, search: Search) -> Iterator[Problem]:
         place = search.warm_start.index(draft.study)
         what = "is the name of this study; name earlier ones"
         yield Problem(f"search.warm_start[{place}]", what)
+
+
+def _certify_problems(draft: Draft, search: Search) -> Iterator[Problem]:
+    if draft.objectives > 1:
+        what = "compares the best trial by one objective, and there are several; remove it"
+        yield Problem("search.certify", what)
+    if search.confirm is not None:
+        what = "repeats the best trial and the defaults, and confirm the best trials"
+        yield Problem("search.certify", f"{what}; keep one of them")
+    is_known = draft.space.keys() == draft.names
+    settings, requires = draft.known_settings, draft.requires
+    if is_known and not draft.enqueue and not spaces.defaults(draft.space, settings, requires):
+        what = "compares with the default settings, and none are known of the parameters of space"
+        hint = "write the configuration that you use today as the first one under enqueue"
+        yield Problem("search.certify", f"{what}; {hint}")
 
 
 def _several_problems(search: Search) -> Iterator[Problem]:

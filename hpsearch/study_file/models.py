@@ -25,6 +25,7 @@ from hpsearch.study_file.types import (
     Earlier,
     GpuPrice,
     Gpus,
+    Level,
     Positive,
     Rounds,
     StudyName,
@@ -202,6 +203,10 @@ class StudyBudget(Model):
 # ---------------------------------------------------------------------------- search and resources
 
 
+PAIRS = 10
+"""The pairs of repeats, of the best trial and of the defaults, that `certify` promises."""
+
+
 class Confirm(Model):
     """Repeat the best trials with new seeds at the end, to see which are good by luck."""
 
@@ -220,8 +225,23 @@ class Search(Model):
     """Stops or pauses weak trials: its name, or a mapping of `kind` and its arguments."""
     confirm: Confirm | None = None
     """Repeat the best trials with new seeds at the end."""
+    certify: Level = False
+    """Repeat the best trial and the defaults until it is shown that it is better: true for 95%, or
+    the level."""
     warm_start: Earlier | None = None
     """Earlier studies in the same database whose results are evidence; auto finds them."""
+
+    @property
+    def level(self) -> float | None:
+        """The level at which the best trial is certified; None if it is not."""
+        return (0.95 if self.certify is True else self.certify) or None
+
+    @property
+    def promised_repeats(self) -> int:
+        """The number of repeats that a budget promises; 0 without any."""
+        if self.certify:
+            return 2 * PAIRS
+        return 0 if self.confirm is None else self.confirm.top * self.confirm.seeds
 
 
 class Resources(Model):

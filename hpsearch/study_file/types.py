@@ -133,6 +133,10 @@ Gpus = Annotated[
     worded("must be a number of at least 0, auto or share"),
     AfterValidator(_whole_or_share),
 ]
+Level = Annotated[
+    bool | Annotated[float, Field(ge=0.5, lt=1)],
+    worded("must be true, or a level such as 0.95, from 0.5 to below 1"),
+]
 GpuPrice = Annotated[
     Positive | Annotated[dict[Annotated[str, Field(min_length=1)], Positive], Field(min_length=1)],
     worded("must be a price above 0, or one for each type of GPU, such as {A100: 2.5, T4: 0.35}"),

@@ -5,9 +5,11 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
+from hpsearch.domain.numbers import finite
 from hpsearch.domain.records import Request
 from hpsearch.search.ranking.selection import Ranked, expectation_of
 from hpsearch.store.reading.attempts import logs_of
+from hpsearch.store.reading.best import LastWord
 from hpsearch.store.reading.queries import StudyHead, TrialDetail
 from hpsearch.store.reading.status import StudyStatus, StudySummary
 from hpsearch.store.reading.trust import StudyTrust
@@ -78,8 +80,20 @@ def best_documents(result: StudyResult, top: int | None) -> list[dict[str, Any]]
             "checkpoint": trial.best_checkpoint or trial.checkpoint,
             "rung_verdict": None if weakest is None else weakest.verdict,
         }
+        if result.last_word is not None:
+            document["certificate"] = _certificate(result.last_word)
         documents.append(document)
     return documents
+
+
+def _certificate(word: LastWord) -> dict[str, Any]:
+    plain, found = {"level": word.level, "is_shown": False}, word.found
+    if found is None:
+        return plain
+    plain |= {"is_shown": found.is_shown, "trial": found.candidate, "gain": found.gain}
+    plain |= {"at_least": found.least, "pairs": len(found.differences), "samples": found.samples}
+    more = {"more_pairs": found.more, "samples_needed": found.samples_needed}
+    return dict(finite(plain | more))
 
 
 def ranked_document(ranked: Ranked[Any], seen_at: float | None) -> dict[str, Any]:

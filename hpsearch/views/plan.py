@@ -20,7 +20,7 @@ from hpsearch.search.time_left import HOW_EARLY, HOW_MANY, OTHERS, TimeLeft
 from hpsearch.study_file.expressions.meaning import Expression
 from hpsearch.study_file.levels import rung_levels, trial_budget
 from hpsearch.study_file.methods import ETA, PROMOTION
-from hpsearch.study_file.models import GB, Limit, Resources, StudySpec
+from hpsearch.study_file.models import GB, PAIRS, Limit, Resources, StudySpec
 from hpsearch.study_file.parameters import CategoricalParameter, Parameter
 from hpsearch.study_file.types import AUTO, SHARE
 from hpsearch.study_file.validation import shown
@@ -151,7 +151,7 @@ def _limit(metric: str, limit: Limit) -> str:
 
 def _limits(spec: StudySpec) -> dict[str, str]:
     """The most the study can spend: whichever limit is reached first ends it."""
-    budget, confirm, facts = spec.budget, spec.search.confirm, {}
+    budget, search, facts = spec.budget, spec.search, {}
     if budget.trials is not None:
         total, unit = budget.trials * budget.per_trial.total, budget.per_trial.unit
         each = in_unit(budget.per_trial.total, unit.value)
@@ -167,9 +167,12 @@ def _limits(spec: StudySpec) -> dict[str, str]:
         facts["wall clock"] = f"at most {duration(budget.wall_clock_s)}"
     if budget.target is not None:
         facts["target"] = f"ends at {spec.objective.metric} {number(budget.target)}"
-    if confirm is not None:
-        runs = count(confirm.seeds, "run")
-        facts["confirmation"] = f"{runs} of each of the best {confirm.top}"
+    if search.confirm is not None:
+        runs = count(search.confirm.seeds, "run")
+        facts["confirmation"] = f"{runs} of each of the best {search.confirm.top}"
+    if search.level is not None:
+        runs = f"{PAIRS} runs each of the best trial and of the defaults"
+        facts["certificate"] = f"up to {runs}, until {number(100 * search.level)}% are reached"
     return facts
 
 

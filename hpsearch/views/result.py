@@ -17,7 +17,14 @@ from hpsearch.search.ranking.again import Again
 from hpsearch.search.ranking.no_effect import NoEffect, no_effect
 from hpsearch.search.ranking.selection import Ranked, counts, standing
 from hpsearch.store.reading.attempts import UNKNOWN, Origins, origins
-from hpsearch.store.reading.best import COMPARED, best_trials, goals_of, with_again
+from hpsearch.store.reading.best import (
+    COMPARED,
+    LastWord,
+    best_trials,
+    goals_of,
+    last_word,
+    with_again,
+)
 from hpsearch.store.reading.own_ends import OwnEnds, own_ends
 from hpsearch.store.reading.queries import StudyHead, TrialDetail, TrialRow, default_trial, seen_at
 from hpsearch.store.reading.rounds import over_rounds
@@ -43,6 +50,7 @@ class StudyResult:
         origins: The code that the trials ran, and that of the best one.
         ends: The trials that did not end at their budget; None if all did.
         over: The value of the best one over its folds or seeds; None without any.
+        last_word: Of the best trial beside the defaults; None without `search.certify`.
     """
 
     study: StudyHead
@@ -55,6 +63,7 @@ class StudyResult:
     origins: Origins = UNKNOWN
     ends: OwnEnds | None = None
     over: Again | None = None
+    last_word: LastWord | None = None
 
     def shown(self, top: int | None = None) -> Sequence[Ranked[TrialRow]]:
         """The trials that are shown: `top`, or else one, or the whole front."""
@@ -106,6 +115,7 @@ def study_result(
     trust = study_trust(connection, study)
     total = math.inf if trust.spec is None else trust.spec.budget.per_trial.total
     trainings = first_reports(connection, study) if metrics else []
+    level = None if trust.spec is None or where is not None else trust.spec.search.level
     return StudyResult(
         study=study,
         metrics=metrics,
@@ -117,6 +127,7 @@ def study_result(
         origins=origins(connection, study, ranked[0].trial.number if ranked else None),
         ends=own_ends(connection, study),
         over=over_rounds(connection, study, ranked[0].trial.number) if ranked else None,
+        last_word=None if level is None else last_word(connection, study, level),
     )
 
 

@@ -14,10 +14,12 @@ from hpsearch.domain.lifecycle import State
 from hpsearch.domain.numbers import NOTHING, cell, count, duration, in_unit, moment, number, pairs
 from hpsearch.domain.records import Decision, Environment, Request, Version
 from hpsearch.search.ranking.again import Again
+from hpsearch.search.ranking.certificate import Claim
 from hpsearch.search.ranking.repeats import expectation
 from hpsearch.search.ranking.selection import Candidate, Ranked, likely_range, standing
 from hpsearch.search.ranking.trust import Correlation, RungVerdict
 from hpsearch.store.reading.attempts import Origins, code_of
+from hpsearch.store.reading.best import LastWord
 from hpsearch.store.reading.own_ends import OwnEnds
 from hpsearch.store.reading.queries import TrialRow
 from hpsearch.store.reading.status import BudgetLine, StudyStatus, StudySummary
@@ -208,6 +210,55 @@ def gain(result: StudyResult) -> str | None:
     return f"{number(gained) if gained > 0 else 'not'} better than {settings}"
 
 
+def last_word(result: StudyResult) -> str | None:
+    """``better than the defaults by 0.021 (at least 0.008 with 95%)``, or ``not shown to be better:
+    use the defaults``, with what it counts, or what more would decide it and at what cost; None
+    without `search.certify`."""
+    word = result.last_word
+    if word is None:
+        return None
+    found = word.found
+    is_shown = found is not None and found.is_shown
+    why = _counted(found) if found is not None and is_shown else _undecided(word)
+    return f"{_verdict(result, word)}; {why}"
+
+
+def _verdict(result: StudyResult, word: LastWord) -> str:
+    found, best = word.found, result.best
+    if found is None or not found.is_shown:
+        return "not shown to be better: use the defaults"
+    is_best = best is not None and best.trial.number == found.candidate
+    which = "" if is_best else f"trial {found.candidate} is "
+    least = f"at least {number(found.least)} with {number(100 * word.level)}%"
+    return f"{which}better than the defaults by {number(found.gain)} ({least})"
+
+
+def _counted(found: Claim) -> str:
+    luck = "that of the validation samples is not known"
+    if found.samples:
+        luck = f"and of {found.samples:,} validation samples"
+    return f"the luck of {count(len(found.differences), 'pair')} of trainings counts, {luck}"
+
+
+def _undecided(word: LastWord) -> str:
+    found = word.found
+    if found is None:
+        return "no trial that leads them has been compared with them"
+    trial = f"trial {found.candidate}"
+    if found.failed:
+        return f"{count(found.failed, 'repeat')} of {trial} or of them failed"
+    if not found.differences:
+        return f"{trial} is being compared with them"
+    gained = f"{number(found.gain)} better" if found.gain > 0 else "not better"
+    seen = f"{trial} is {gained}, where {_counted(found)}"
+    if found.samples_needed is not None:
+        return f"{seen}: about {found.samples_needed:,} samples may decide it"
+    if not found.more:
+        return f"{seen}: no more pairs are expected to decide it"
+    cost = duration(2 * found.more * (word.repeat_s or 0.0))
+    return f"{seen}: {count(found.more, 'more pair')}, {cost} of compute time, may decide it"
+
+
 def rivals(result: StudyResult) -> str | None:
     """The trials too close to the best one to call, or trained too little to tell, if any."""
     kinds = {"too close to call": result.tied, "trained too little to tell": result.unknown}
@@ -230,7 +281,7 @@ def how_sure(result: StudyResult) -> list[str]:
         sentences += [
             _luck_in(result, result.best),
             rivals(result),
-            gain(result),
+            last_word(result) or gain(result),
             caveat(result.trust),
         ]
     sentences += [own_ends(result.ends), code(result)]
@@ -241,7 +292,7 @@ def in_detail(result: StudyResult, status: StudyStatus) -> dict[str, str]:
     best, facts = result.best, dict[str, str | None]()
     if best is not None:
         facts |= {"value": _shown(result, best), "luck": _luck_in(result, best)}
-        facts |= {"others": rivals(result), "gain": gain(result)}
+        facts |= {"others": rivals(result), "gain": last_word(result) or gain(result)}
         if best.trial.violation > 0:
             facts["limits"] = f"exceeded by {best.trial.violation:.1%}; no trial keeps them all"
     facts |= {"cost": _cost(status), "by device": by_device(status), "GPUs": sharing(status)}
@@ -432,6 +483,8 @@ def _value(best: Ranked[TrialRow]) -> str:
 
 
 def _gain(result: StudyResult) -> str:
+    if result.last_word is not None:
+        return f", {_verdict(result, result.last_word)}"
     gained, default, best = result.gain, result.default, result.best
     if gained is None or default is None or best is None:
         return ""

@@ -65,6 +65,10 @@ class Workload(Protocol):
     def evaluate(self, precision: Precision) -> dict[str, float]:
         """The validation metrics with `loss`. Draws nothing random; the model trains afterwards."""
 
+    def by_sample(self, metric: str) -> list[float] | None:
+        """The results of all validation samples, in their order, by the last evaluation; None
+        before one, and if the metric is not their mean."""
+
     def evaluate_longest(self, precision: Precision) -> None:
         """Evaluate the batch that needs the most memory."""
 

@@ -65,6 +65,7 @@ class TrainingRun:
         self._workload = workload
         self._seed = setup.seed
         self._monitor = settings.monitor
+        self._goal = setup.goal
         self._clock = clock
         self._group = group
         self._precision = precision
@@ -206,7 +207,10 @@ class TrainingRun:
         self._save(best, can_wait=not is_last)
         whole, best_whole = self._saves.named_by_report(level, is_last)
         saved_at = self._saves.newest_level
-        return Report(level, metrics, here.step, here.seconds, whole, best_whole, saved_at)
+        samples = self._workload.by_sample(self._goal.metric) if is_last and self._goal else None
+        return Report(
+            *(level, metrics, here.step, here.seconds, whole, best_whole, saved_at), samples=samples
+        )
 
     def _measure(self) -> Mapping[str, float]:
         if self.position.metrics is not None:

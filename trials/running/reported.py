@@ -1,20 +1,22 @@
 """The parts of a report, made plain: names that a person can type, Python's numbers, and the time
 that a trial has trained."""
 
+import itertools
 import json
 import math
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
-from trials.contract import Note
+from trials.contract import SAMPLES, Note
 from trials.foreign import code_of, plain
 
 LETTERS = 100
 """Letters of a value that a message repeats."""
 LONGEST_NAME = 500
 """Letters of a metric's name."""
+MOST_SAMPLES = 500
 LENGTHS = frozenset(
     (
         *("epochs", "num_epochs", "n_epochs", "max_epochs", "num_train_epochs", "n_estimators"),
@@ -98,6 +100,23 @@ def _shown(value: Any) -> str:
     return code_of(value, LETTERS)
 
 
+def samples_in(metrics: Mapping[str, Any]) -> list[float] | None:
+    """The results by sample among metrics, a list under `SAMPLES`; None without any. Raises
+    ValueError if one is not a number."""
+    found: Any = metrics.get(SAMPLES) if isinstance(metrics, Mapping) else None
+    if not hasattr(found, "__len__") or isinstance(found, str) or getattr(found, "ndim", 1) == 0:
+        return None
+    return [number_of(SAMPLES, result) for result in found]
+
+
+def note_of_samples(results: Sequence[float]) -> Note:
+    """A note of the results by sample: the mean of each of at most `MOST_SAMPLES` blocks."""
+    blocks = min(len(results), MOST_SAMPLES)
+    ends = [len(results) * block // blocks for block in range(blocks + 1)]
+    means = [math.fsum(results[a:b]) / (b - a) for a, b in itertools.pairwise(ends)]
+    return Note(kept={SAMPLES: {"count": len(results), "means": means}})
+
+
 def numbers_of(metrics: Mapping[str, Any]) -> dict[str, float]:
     """The metrics of a report by their names. Raises ValueError as the functions above."""
     if not hasattr(metrics, "items"):
@@ -105,6 +124,8 @@ def numbers_of(metrics: Mapping[str, Any]) -> dict[str, float]:
         raise ValueError(f"metrics must be named, such as {example}, not {_shown(metrics)}")
     values = {}
     for name, value in metrics.items():
+        if name == SAMPLES and samples_in(metrics) is not None:
+            continue
         values[metric_name(name)] = number_of(f"metric {name!r}", value)
     return values
 

@@ -27,7 +27,7 @@ from trials.contract import (
 )
 from trials.devices.memory import is_out_of_memory
 from trials.foreign import in_words, text_of, traceback_of
-from trials.running.reported import numbers_of, plain_note
+from trials.running.reported import note_of_samples, numbers_of, plain_note
 
 Ask = Callable[[Question], Mapping[str, Any]]
 """Draws a value for a run, and returns all known values by name. If the new one is missing, the run
@@ -73,7 +73,9 @@ class Runner:
             elif isinstance(item, Note):
                 self._note(plain_note(item))
             elif item is not None:
-                report = replace(item, metrics=numbers_of(item.metrics))
+                if item.samples:
+                    self._note(note_of_samples(item.samples))
+                report = replace(item, metrics=numbers_of(item.metrics), samples=None)
                 yield report
                 self._refuse_divergence(report)
                 if item.resource >= until:

@@ -4,6 +4,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from statistics import fmean
 from typing import Any
 
 import sqlalchemy as sa
@@ -19,6 +20,7 @@ from hpsearch.search.ranking.again import (
     earlier_repeats,
     spread_of,
 )
+from hpsearch.search.ranking.certificate import Certificate, Claim, defaults_among
 from hpsearch.search.ranking.evaluation import ENDS, evaluation_of
 from hpsearch.search.ranking.pareto import pareto_front
 from hpsearch.search.ranking.repeats import Repeats, runs_of
@@ -188,6 +190,33 @@ def _repeats(connection: sa.Connection, study: StudyHead) -> list[TrialRow]:
         for _, row in _rows_by_study(connection, of_study):
             found[row.number] = row
     return list(found.values())
+
+
+@dataclass(frozen=True)
+class LastWord:
+    """What a study says of its best trial beside the defaults (`search.certify`), at a level.
+
+    Args:
+        found: The comparison that counts; None before one.
+        repeat_s: The compute time of a repeat; None before one has begun.
+    """
+
+    level: float
+    found: Claim | None = None
+    repeat_s: float | None = None
+
+
+def last_word(connection: sa.Connection, study: StudyHead, level: float) -> LastWord:
+    """The last word of a study with one objective, at this level."""
+    special_rows = rows_of(connection, trials_of(study).where(special()).order_by(TRIAL.number))
+    defaults = defaults_among(special_rows)
+    if defaults is None:
+        return LastWord(level)
+    ranked = sa.select(sa.func.count()).where(TRIAL.study_id == study.id, RANKED)
+    tried, sign = connection.scalar(ranked) or 0, sign_of(study.direction)
+    found = Certificate(special_rows, defaults.number, sign, level, tried).last_word()
+    took_s = [row.gpu_seconds for row in special_rows if row.role is Role.CONFIRM]
+    return LastWord(level, found, fmean(took_s) if took_s else None)
 
 
 def _compared(

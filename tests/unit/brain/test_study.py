@@ -563,7 +563,11 @@ def test_leading_configurations_are_confirmed_on_fresh_seeds():
         original = done.history.trials[repeat.repeats]
         assert repeat.params == original.params
         assert repeat.state is State.COMPLETE
-    assert len({t.seed for t in done.history.trials}) == len(done.history.trials)
+    searched = [t.seed for t in done.history.trials if t.role is not Role.CONFIRM]
+    for number in {t.repeats for t in repeats}:
+        own = [t.seed for t in repeats if t.repeats == number]
+        assert len({*searched, *own}) == len(searched) + len(own)
+    assert len({t.seed for t in repeats}) == 3, "the leaders share them"
 
 
 # -------------------------------------------------------------------------------------------------

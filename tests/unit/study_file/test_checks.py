@@ -299,3 +299,14 @@ def test_models_are_compared_by_the_byte_and_one_model_by_the_token(kind):
     rates = {"learning_rate": {"type": "float", "low": 0.1, "high": 0.2}}
     one = {"model": {"type": "categorical", "choices": ["gpt2"]}}
     parse(on_tokens(kind, "loss", {**rates, **one}), base=Path())
+
+
+def test_a_certificate_takes_the_place_of_confirmation_and_needs_something_like_defaults():
+    confirm = next(line.strip() for line in GOOD.splitlines() if "confirm:" in line)
+    (both,) = problems_of(changed((confirm, f"{confirm}\n  certify: true")))
+    assert "search.certify: repeats the best trial and the defaults" in both
+    (level,) = problems_of(changed((confirm, "certify: 95")))
+    assert "search.certify: must be true, or a level such as 0.95" in level
+    assert spec_with(search={"certify": 0.9}, enqueue=[{"x": 0.5}]).search.level == 0.9
+    with pytest.raises(SpecError, match="today as the first one under enqueue"):
+        spec_with(search={"certify": True})

@@ -14,7 +14,9 @@ from rich.console import Console
 from hpsearch.domain.facts import DecisionKind, RequestKind, Role
 from hpsearch.domain.lifecycle import State
 from hpsearch.domain.records import CONSTRAINT, Decision, Request, StudyState, Trial
+from hpsearch.search.ranking.certificate import Claim
 from hpsearch.search.ranking.selection import rank
+from hpsearch.store.reading.best import LastWord
 from hpsearch.store.reading.queries import StudyHead
 from hpsearch.store.reading.status import BudgetLine, StudySummary
 from hpsearch.store.reading.trust import StudyTrust
@@ -24,6 +26,7 @@ from hpsearch.views.words import (
     answer_in_words,
     gain,
     how_sure,
+    last_word,
     latest,
     opening,
     request_in_words,
@@ -234,3 +237,78 @@ def test_the_table_has_the_latest_and_says_how_many_came_before():
     assert "asked while it ran (and 2 before)" in said
     assert "raise trials to 11" not in said
     assert "raise trials to 16" in said
+
+
+def compared(*differences: float, of_samples: float = 0.0, failed: int = 0) -> LastWord:
+    samples = 200 if of_samples else 0
+    found = Claim(1, differences, samples, failed, level=0.96, of_samples=of_samples)
+    return LastWord(0.95, found, repeat_s=90.0)
+
+
+SURE = (0.02, 0.021, 0.023, 0.019, 0.022, 0.02)
+
+
+@pytest.mark.parametrize(
+    ("word", "said"),
+    [
+        (
+            compared(*SURE),
+            "better than the defaults by 0.02083 (at least 0.01831 with 95%); the luck of 6 pairs "
+            "of trainings counts, that of the validation samples is not known",
+        ),
+        (
+            compared(*SURE, of_samples=0.01),
+            "better than the defaults by 0.02083 (at least 0.008307 with 95%); the luck of 6 pairs "
+            "of trainings counts, and of 200 validation samples",
+        ),
+        (
+            compared(*SURE, of_samples=0.03),
+            "not shown to be better: use the defaults; trial 1 is 0.02083 better, where the luck "
+            "of 6 pairs of trainings counts, and of 200 validation samples: about 1,659 samples "
+            "may decide it",
+        ),
+        (
+            compared(0.03, 0.0, 0.02),
+            "not shown to be better: use the defaults; trial 1 is 0.01667 better, where the luck "
+            "of 3 pairs of trainings counts, that of the validation samples is not known: 6 more "
+            "pairs, 18 min of compute time, may decide it",
+        ),
+        (
+            compared(-0.03, 0.0, -0.02),
+            "not shown to be better: use the defaults; trial 1 is not better, where the luck of 3 "
+            "pairs of trainings counts, that of the validation samples is not known: no more pairs "
+            "are expected to decide it",
+        ),
+        (
+            compared(*SURE, failed=1),
+            "not shown to be better: use the defaults; 1 repeat of trial 1 or of them failed",
+        ),
+        (
+            compared(),
+            "not shown to be better: use the defaults; trial 1 is being compared with them",
+        ),
+        (
+            LastWord(0.95),
+            "not shown to be better: use the defaults; no trial that leads them has been compared "
+            "with them",
+        ),
+    ],
+)
+def test_the_last_word_is_one_of_two_with_what_counts_or_what_more_would_decide_it(word, said):
+    plain = result_of(trial(0, 0.8, Role.DEFAULT), trial(1, 0.9))
+    result = replace(plain, last_word=word)
+    assert last_word(result) == said
+    assert said in how_sure(result)
+    assert gain(plain) in how_sure(plain)
+    assert last_word(plain) is None
+    begins = f", {said.partition(';')[0]}, from "
+    budget = [BudgetLine("trials", 2, None), BudgetLine("wall_clock_seconds", 14.0, None)]
+    counted = StudySummary(result.study, Counter({State.COMPLETE: 2}), 0.0, None, budget)
+    assert begins in "".join(opening(result, counted))
+
+
+def test_the_trial_that_was_shown_to_be_better_is_named_where_another_one_is_the_best():
+    result = result_of(trial(0, 0.8, Role.DEFAULT), trial(1, 0.9), trial(2, 0.95))
+    said = last_word(replace(result, last_word=compared(*SURE)))
+    assert said is not None
+    assert said.startswith("trial 1 is better than the defaults by 0.02083 (at least ")

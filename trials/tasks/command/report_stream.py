@@ -11,14 +11,14 @@ import csv
 import io
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from trials.contract import ProgramFailed
 from trials.descriptions.cells import PrintedNumbers, number_in
 from trials.descriptions.programs import Surroundings
 from trials.descriptions.report_pattern import LIMIT_S, RESOURCE, ReportPattern, visible
-from trials.running.reported import metric_name, number_of, resource_of
+from trials.running.reported import metric_name, number_of, resource_of, samples_in
 from trials.tasks.command.output import Output
 from trials.tasks.command.program import LineReader, Source
 
@@ -140,6 +140,7 @@ class ReportStream:
 class ReportLine:
     resource: float
     metrics: dict[str, float]
+    samples: list[float] | None = None
 
 
 class JsonLines:
@@ -162,7 +163,11 @@ class JsonLines:
         if key not in found:
             return
         values = {name: value for name, value in found.items() if isinstance(value, int | float)}
-        yield _report({**values, key: found[key]}, self._resource, text)
+        report = _report({**values, key: found[key]}, self._resource, text)
+        try:
+            yield replace(report, samples=samples_in(found))
+        except ValueError as error:
+            raise ProgramFailed(f"the report {text[:LETTERS]} is wrong: {error}") from None
 
 
 class PatternLines:

@@ -195,7 +195,7 @@ class CommandRun:
             self._end_by = time.monotonic() + FINISH_S
         saved = self._save_if_due()
         best = None if saved is None else self.best
-        return Report(resource, metrics, elapsed=elapsed, checkpoint=saved, best=best)
+        return Report(resource, metrics, None, elapsed, saved, best, samples=report.samples)
 
     def _has_summary(self, program: Program) -> bool:
         """Take in the summary of a program that has ended well, once, as the last report."""

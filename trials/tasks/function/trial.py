@@ -13,7 +13,14 @@ from trials.checkpoints.folders import is_url
 from trials.checkpoints.manifests import Label
 from trials.contract import TRAINED_TO, Goal, Item, Note, Question, Report, Setup, TrialStopped
 from trials.foreign import plain
-from trials.running.reported import LENGTHS, Stopwatch, numbers_of, plain_note, resource_of
+from trials.running.reported import (
+    LENGTHS,
+    Stopwatch,
+    numbers_of,
+    plain_note,
+    resource_of,
+    samples_in,
+)
 from trials.settings import in_full
 from trials.tasks.function.report_history import ReportHistory
 
@@ -125,8 +132,9 @@ class FunctionCall:
             best = self.checkpoints.reported(reached, saved)
         self._resource = reached
         is_last = is_last or reached in self._lengths
+        samples = samples_in(metrics)
         return Report(
-            reached, values, elapsed=elapsed, checkpoint=saved, best=best, is_last=is_last
+            *(reached, values), None, elapsed, saved, best, is_last=is_last, samples=samples
         )
 
     @contextmanager
@@ -232,7 +240,8 @@ class FunctionTrial:
 
         Args:
             resource: In the budget's unit; above the resource of the report before.
-            metrics: Numbers by name: Python's, numpy's or torch's.
+            metrics: Numbers by name: Python's, numpy's or torch's. `samples` may be the results of
+                all validation samples, in their order, whose mean is the objective.
             is_last: The training ends here, before its budget: the trial does not pause.
 
         Raises:

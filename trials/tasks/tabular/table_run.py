@@ -87,7 +87,22 @@ class TableRun:
         self._reported = level
         self._newest = self._saved(is_best=is_best)
         best = self._checkpoints.reported(level, self._newest)
-        return Report(level, metrics, self._step, self._seconds, self._newest, best)
+        samples = self._by_sample() if self.finished is not None else None
+        return Report(
+            *(level, metrics, self._step, self._seconds, self._newest, best), samples=samples
+        )
+
+    def _by_sample(self) -> list[float] | None:
+        from trials.tasks.workloads.heads import by_sample  # imports torch
+
+        goal, scores, data = self._setup.goal, self._scores, self._data
+        if goal is None or scores is None:
+            return None
+        rows, is_class = data.validation, data.encoding.classes is not None
+        if goal.metric == "loss":
+            return list(map(float, losses_of(rows, scores, is_class=is_class)))
+        found, deviation = found_in(scores, is_class=is_class), data.encoding.target_deviation
+        return by_sample(goal.metric, rows.target, found, deviation)
 
     def measured(self) -> dict[str, float]:
         """End the segment, and measure all rows. Raises Diverged if the loss is not finite."""

@@ -92,9 +92,27 @@ def of_quantities(truth: Floats, found: Floats, deviation: float) -> dict[str, f
     return {"rmse": root_mean_square * deviation, "mae": absolute * deviation, "r2": explained}
 
 
+def by_sample(
+    metric: str, truth: npt.NDArray[Any], found: npt.NDArray[Any], deviation: float
+) -> list[float] | None:
+    """The results of samples whose mean is a metric; None if it is no such mean. `truth`, `found`
+    and `deviation`: as the heads measure them."""
+    results = truth == found
+    if metric == "exact_match":
+        results = results.all(axis=1)
+    elif metric in ("mae", "mse"):
+        errors = np.abs(truth.astype(np.float64) - found) * deviation
+        results = errors if metric == "mae" else np.square(errors)
+    elif metric != "accuracy":
+        return None
+    return [float(result) for result in results]
+
+
 class ClassHead:
     """Scores of classes that exclude each other. `weights` has the weight of each class in the
     loss, shape (classes,)."""
+
+    deviation = 1.0
 
     def __init__(self, weights: torch.Tensor | None = None) -> None:
         self._weights = weights
@@ -114,6 +132,8 @@ class ClassHead:
 class LabelsHead:
     """A score for each label, above 0 if a sample has the label. `weights` has the weight of each
     label where a sample has it, shape (labels,)."""
+
+    deviation = 1.0
 
     def __init__(self, weights: torch.Tensor | None = None) -> None:
         self._weights = weights
@@ -140,7 +160,7 @@ class NumberHead:
     """A standardised number. `deviation`: the size of 1 in the unit of the data."""
 
     def __init__(self, deviation: float, measure: NumberMetrics) -> None:
-        self._deviation, self._measure = deviation, measure
+        self.deviation, self._measure = deviation, measure
 
     def losses(self, outputs: torch.Tensor, truth: torch.Tensor, smoothing: float) -> torch.Tensor:
         return nn.functional.mse_loss(outputs.squeeze(-1), truth, reduction="sum")
@@ -150,7 +170,7 @@ class NumberHead:
 
     def measure(self, truth: npt.NDArray[Any], found: npt.NDArray[Any]) -> dict[str, float]:
         numbers = truth.astype(np.float64), found.astype(np.float64)
-        return self._measure(*numbers, self._deviation)
+        return self._measure(*numbers, self.deviation)
 
 
 Head = ClassHead | LabelsHead | NumberHead

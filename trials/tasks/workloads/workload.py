@@ -26,7 +26,7 @@ from trials.devices.processes import Group
 from trials.loop.captured import is_captured
 from trials.loop.micro_batch import MicroBatch, evaluation_batch_of
 from trials.settings import Settings
-from trials.tasks.workloads.heads import Head
+from trials.tasks.workloads.heads import Head, by_sample
 
 
 class Stored(Protocol):
@@ -216,6 +216,9 @@ class BuiltInWorkload(abc.ABC):
     def keep(self, outputs: torch.Tensor) -> torch.Tensor:
         """The part of a batch's outputs for the metrics."""
 
+    def by_sample(self, metric: str) -> list[float] | None:
+        return None
+
     def batch(self, rows: Ints) -> Batch:
         return self.samples.batch(rows)
 
@@ -245,6 +248,7 @@ class OneTargetWorkload(BuiltInWorkload):
     """Losses and metrics, by the kind of target; set before this class is initialised."""
     _targets: npt.NDArray[Any]
     """The validation targets."""
+    _found: npt.NDArray[Any] | None = None  # by the last evaluation
 
     def losses(self, outputs: torch.Tensor, labels: torch.Tensor, smoothing: float) -> torch.Tensor:
         return self._head.losses(outputs, labels, smoothing)
@@ -267,5 +271,12 @@ class OneTargetWorkload(BuiltInWorkload):
             measured = group.spread(batches.parts(order), measure)
         losses = [loss for loss, _ in measured]
         found = torch.cat([predicted for _, predicted in measured]).cpu().numpy()
+        self._found = np.empty_like(found)
+        self._found[order] = found
         loss = sum_of(losses) / len(order)
         return {"loss": loss, **self._head.measure(self._targets[order], found)}
+
+    def by_sample(self, metric: str) -> list[float] | None:
+        if self._found is None:
+            return None
+        return by_sample(metric, self._targets, self._found, self._head.deviation)

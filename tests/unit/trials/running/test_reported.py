@@ -19,8 +19,16 @@ import sympy
 import torch
 
 from support.running.function_runs import run_of
-from trials.contract import Budget, Note, Report, Setup, TrainingFailed, Unit
-from trials.running.reported import number_of, numbers_among, resource_of
+from trials.contract import SAMPLES, Budget, Note, Report, Setup, TrainingFailed, Unit
+from trials.running.reported import (
+    MOST_SAMPLES,
+    note_of_samples,
+    number_of,
+    numbers_among,
+    numbers_of,
+    resource_of,
+    samples_in,
+)
 from trials.running.runner import Runner
 
 
@@ -188,3 +196,22 @@ def test_reports_and_notes_of_a_task_are_judged_in_the_same_way():
 def test_metrics_without_names_are_refused(tmp_path):
     with pytest.raises(TrainingFailed, match=r"metrics must be named, such as .*, not 0.5"):
         list(run_of(lambda params, trial: trial.report(1, 0.5), tmp_path))
+
+
+def test_results_by_sample_are_kept_in_blocks_of_about_equal_size_with_their_mean():
+    results = [float(number % 3 == 0) for number in range(1300)]
+    kept = note_of_samples(results).kept[SAMPLES]
+    assert kept["count"] == 1300
+    assert len(kept["means"]) == MOST_SAMPLES
+    assert sum(kept["means"]) / MOST_SAMPLES == pytest.approx(sum(results) / 1300, abs=0.01)
+    assert note_of_samples([1.0, 0.0]).kept[SAMPLES] == {"count": 2, "means": [1.0, 0.0]}
+
+
+def test_a_list_under_samples_is_no_metric_and_a_number_is():
+    reported = {"accuracy": 0.5, "samples": [True, np.float32(0.0)]}
+    assert samples_in(reported) == [1.0, 0.0]
+    assert numbers_of(reported) == {"accuracy": 0.5}
+    assert samples_in({"samples": 7}) is None
+    assert numbers_of({"samples": 7}) == {"samples": 7.0}
+    with pytest.raises(ValueError, match="samples"):
+        samples_in({"samples": ["right"]})

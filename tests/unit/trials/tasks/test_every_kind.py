@@ -1,12 +1,15 @@
 """What holds for tasks of every kind: runs are resumed, micro-batches add up, formats say the
 same."""
 
+from dataclasses import replace
+from statistics import fmean
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
 
+from trials.contract import Goal, Report
 from trials.tasks.datasets.prepared import digest_of
 from unit.trials.tasks.images import test_pretrained as pretrained
 from unit.trials.tasks.images import test_task as images
@@ -115,3 +118,16 @@ def test_every_format_gives_the_same_data(kind, tmp_path):
                 frame.to_json(path, orient="records", lines=True)
         found = lab.task(train=path.name, **fields).prepare(lab.params)
         assert digest_of(found) == expected, name
+
+
+@pytest.mark.parametrize("kind", ["images", "tabular"])
+def test_the_last_report_has_the_results_of_all_samples_whose_mean_is_the_objective(kind, tmp_path):
+    lab = LABS[kind](tmp_path)
+    for metric in ("accuracy", "loss") if kind == "tabular" else ("accuracy",):
+        setup = replace(lab.setup(out=metric), goal=Goal(metric, maximize=True))
+        built = lab.task()
+        data = built.prepare(setup.params)
+        reports = [item for item in built.start(setup, data) if isinstance(item, Report)]
+        assert [each.samples for each in reports[:-1]] == [None] * (len(reports) - 1)
+        assert reports[-1].samples
+        assert fmean(reports[-1].samples) == pytest.approx(reports[-1].metrics[metric])

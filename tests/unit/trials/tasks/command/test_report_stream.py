@@ -248,3 +248,14 @@ def test_a_trial_that_continues_reports_only_new_rows_of_its_table(start, python
     second = start(command, reports="log.csv", resource="epoch", resume_from=saved, attempt=2)
     assert [at for at, _ in seen(second)][-1] == 3.0
     assert not [each for each in second.findings() if each.name == "began_again"]
+
+
+def test_a_line_of_json_may_have_the_results_of_all_samples(start, python):
+    line = '{"resource": %d, "accuracy": 0.5, "samples": [true, 0]}'
+    program = python(f"for n in (1, 2, 3): print({line!r} % n)\n")
+    reports = reports_of(start(program))
+    assert [dict(report.metrics) for report in reports] == [{"accuracy": 0.5}] * 3
+    assert [report.samples for report in reports] == [[1.0, 0.0]] * 3
+    wrong = python('print(\'{"resource": 1, "accuracy": 1, "samples": ["a"]}\')\n')
+    with pytest.raises(ProgramFailed, match="samples"):
+        reports_of(start(wrong))

@@ -5,6 +5,7 @@ import shutil
 import tempfile
 from contextlib import suppress
 
+import numpy as np
 import pytest
 
 from support.running.function_runs import (
@@ -248,3 +249,12 @@ def test_a_disk_that_is_full_when_a_checkpoint_gets_its_name_is_told(tmp_path, m
     run.close()
     assert caught.value.failure.kind == "disk_full"
     assert names_in(tmp_path / "trial") == []
+
+
+def test_a_report_may_have_the_results_of_all_samples(tmp_path):
+    def train(params, trial):
+        trial.report(1, {"accuracy": 0.5, "samples": np.array([True, False])})
+
+    (report, *_) = reports_of(run_of(train, tmp_path))
+    assert dict(report.metrics) == {"accuracy": 0.5}
+    assert report.samples == [1.0, 0.0]
