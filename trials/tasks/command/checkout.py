@@ -1,0 +1,145 @@
+"""Changed code in a folder of its own, without the harness: what measures it, and what only that
+may read.
+
+A checkout has the files of a commit with patches on them. What git does not track, such as data, is
+linked. Where the system has user namespaces (`unshare`), its processes can only read the original,
+and see the harness and the history of git as empty.
+"""
+
+import hashlib
+import os
+import shutil
+import subprocess
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+
+from trials.contract import Code, ProgramFailed
+
+PATIENCE_S = 120.0
+
+_CONFINE = """
+set -e
+home=$1 root=$2; shift 2
+mount --bind "$home" "$home"
+mount --rbind "$root" "$root"
+mount -o remount,bind,ro "$root"
+while [ "$1" != -- ]; do
+  if [ -d "$1" ]; then mount -t tmpfs -o ro none "$1"; else mount --bind /dev/null "$1"; fi
+  shift
+done
+cd "$PWD"
+exec unshare --user --map-root-user --mount "$@"
+"""
+"""Run by a shell in a mount namespace. The second one, within, cannot undo the mounts."""
+
+
+def git(folder: Path, *words: str, given: str | None = None, **variables: str) -> str:
+    """What git prints in a folder. Raises ProgramFailed with what it says where it fails."""
+    command = ["git", "-c", "core.autocrlf=false", "-c", "core.quotepath=false", *words]
+    try:
+        done = subprocess.run(  # noqa: S603 - fixed words, and names of the study's own
+            command,
+            cwd=folder,
+            env={**os.environ, **variables},
+            input=given,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=PATIENCE_S,
+        )
+    except (OSError, UnicodeDecodeError, subprocess.TimeoutExpired) as error:
+        raise ProgramFailed(f"git cannot be asked: {error}") from error
+    if done.returncode:
+        said = done.stderr.strip().splitlines() or ["nothing"]
+        raise ProgramFailed(f"git {words[0]}: {said[0]}")
+    return done.stdout
+
+
+def root_of(folder: Path) -> Path:
+    """The folder of the work tree that a folder is in. Raises ProgramFailed if it is in none."""
+    return Path(git(folder, "rev-parse", "--show-toplevel").rstrip("\n"))
+
+
+def extract(root: Path, commit: str, to: Path) -> None:
+    """Write the files of a commit into an empty folder, and nothing into the repository."""
+    index = str(to.with_name(f"{to.name}.index"))
+    git(root, "read-tree", commit, GIT_INDEX_FILE=index)
+    git(root, "checkout-index", "--all", f"--prefix={to}/", GIT_INDEX_FILE=index)
+
+
+def apply(tree: Path, patch: str) -> None:
+    """Apply a patch in a folder that is no work tree. Raises ProgramFailed if it does not apply."""
+    above = str(tree.parent)
+    git(tree, "apply", "--whitespace=nowarn", "-", given=patch, GIT_CEILING_DIRECTORIES=above)
+
+
+def digests(folder: Path, names: Iterable[str]) -> dict[str, str]:
+    """The SHA-256 of files, and of all files in folders, by their paths from a folder."""
+    found: dict[str, str] = {}
+    for name in names:
+        place = folder / name
+        files = sorted(each for each in place.rglob("*") if each.is_file())
+        for path in files if place.is_dir() else [place]:
+            with path.open("rb") as file:
+                digest = hashlib.file_digest(file, "sha256").hexdigest()
+            found[os.path.relpath(path, folder)] = digest
+    return found
+
+
+def check_out(code: Code, folder: Path, harness: Iterable[str], home: Path) -> Path:
+    """Make a checkout for the folder of a study file, below `home`, and return what that folder is
+    in it."""
+    root, tree = root_of(folder), home / "code"
+    named = [folder.resolve() / name for name in harness]
+    hidden = {*named, *(path.resolve() for path in named)}
+    tree.mkdir()
+    extract(root, code.commit, tree)
+    for patch in code.patches:
+        apply(tree, patch)
+    for path in hidden:
+        if path.is_relative_to(root):
+            _remove(tree / path.relative_to(root))
+    _link(root, tree, {*hidden, root / ".git", home.parent.parent})
+    return tree / folder.resolve().relative_to(root)
+
+
+def _remove(path: Path) -> None:
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path)
+    else:
+        path.unlink(missing_ok=True)
+
+
+def _link(original: Path, copy: Path, hidden: set[Path]) -> None:
+    for each in original.iterdir():
+        there = copy / each.name
+        if each in hidden or (os.path.lexists(there) and not there.is_dir()):
+            continue
+        holds_hidden = any(path.is_relative_to(each) for path in hidden)
+        if not holds_hidden and not there.exists():
+            there.symlink_to(each)
+        elif each.is_dir() and not each.is_symlink():
+            there.mkdir(exist_ok=True)
+            _link(each, there, hidden)
+
+
+def confined(words: Sequence[str], folder: Path, harness: Iterable[str], home: Path) -> list[str]:
+    """A command that only sees what belongs to its checkout below `home`; the command itself where
+    this system has no namespaces for that."""
+    root = root_of(folder)
+    history = Path(git(folder, "rev-parse", "--path-format=absolute", "--git-common-dir").strip())
+    hidden = [str((folder / name).resolve()) for name in harness]
+    places = [str(home), str(root), *hidden, str(history), "--"]
+    begin = ["unshare", "--user", "--map-root-user", "--mount", "sh", "-c", _CONFINE, "sh", *places]
+    try:
+        tried = subprocess.run(  # noqa: S603 - the same without the program
+            [*begin, "true"], capture_output=True, check=False, timeout=PATIENCE_S
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return list(words)
+    return [*begin, *words] if tried.returncode == 0 else list(words)
+
+
+def changed(before: Mapping[str, str], now: Mapping[str, str]) -> list[str]:
+    """The files whose digests differ, or that only one of the two has."""
+    return sorted({name for name, _ in before.items() ^ now.items()})
