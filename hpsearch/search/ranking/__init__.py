@@ -4,6 +4,7 @@
 `pareto`      the trials that no other one beats, where there are several objectives
 `again`       the outcome of training a configuration again; `evaluation`: the luck in an accuracy
 `repeats`     repeats with other seeds: means, intervals, and the trials that are behind
+`evidence`    the evidence in paired differences, valid at any time
 `in_order`    the same while a study runs: read again only where trials have changed
 `contenders`  the trials that have learnt something, and the complete ones that may be the best
 `metric_bounds` the bounds of a metric
