@@ -71,6 +71,8 @@ class StudyProgress:
     def end_at_target(self, trial: Trial) -> None:
         """End the study at its target, but not before the end of a trial wanted in full."""
         value = trial.value
+        if trial.revision_run is not None:
+            return
         if IN_FULL in trial.system_attrs and trial.resource < self._total:
             return
         if self._target is None or value is None or trial.violation > 0:

@@ -32,6 +32,15 @@ class RequestKind(enum.StrEnum):
     PROPOSE = "propose"  # try a configuration next
     BUDGET = "budget"  # raise a limit
     INTERRUPT = "interrupt"  # save everything and end its driver; it can be resumed
+    REVISE = "revise"  # test a change of its command's code
+
+
+class Verdict(enum.StrEnum):
+    """The verdict on a change of a command's code."""
+
+    OPEN = "not decided yet"
+    KEEP = "keep"
+    DISCARD = "discard"
 
 
 class Interruption(enum.StrEnum):

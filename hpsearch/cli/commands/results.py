@@ -77,6 +77,12 @@ def show(
         int | None,
         Option("--attempt", min=1, max=LARGEST_COUNT, help="With --log, the only attempt to show."),
     ] = None,
+    revisions: Annotated[
+        bool, Option("--revisions", help="Show the changes of code that NAME has tested.")
+    ] = False,
+    patch: Annotated[
+        int | None, Option("--patch", min=1, help="Print the patch of one of these, for git apply.")
+    ] = None,
     storage: Storage = DEFAULT_STORAGE,
     format: TreeFormatOption = TreeFormat.TABLE,
     watch: Annotated[
@@ -86,7 +92,14 @@ def show(
     """Show everything that is recorded about one trial, or its log, or compare several."""
     from hpsearch.cli.results.listing import name_and_numbers, print_comparison, print_trial
     from hpsearch.cli.results.logs import print_logs
+    from hpsearch.cli.results.revisions import print_patch, print_revisions
 
+    if patch is not None:
+        print_patch(trials[0], patch, storage)
+        return
+    if revisions:
+        print_revisions(trials[0], format, storage)
+        return
     name, numbers = name_and_numbers(trials)
     if log or attempt is not None:
         if not log or format is not TreeFormat.TABLE:

@@ -18,10 +18,12 @@ from hpsearch.domain.facts import RequestKind
 from hpsearch.domain.records import StudyRecord, StudyState
 from hpsearch.errors import NoDatabase, StudyNotFound, UserError
 from hpsearch.running.checkpoint_folders import folders_of
+from hpsearch.running.creation.revision import revision_content
 from hpsearch.running.creation.study import spec_of
 from hpsearch.running.driver.removal import Emptied, remove_checkpoints
 from hpsearch.running.study_run.ownership import owning, refuse_if_held
 from hpsearch.running.study_run.requests import ask
+from hpsearch.store.contents import revisions_of
 from hpsearch.store.leases import Lease
 from hpsearch.store.owners import person, shown
 from hpsearch.store.reading.queries import find_study, names_checkpoints, trial_detail
@@ -58,6 +60,9 @@ def _is_cancelled(name: str, storage: str) -> bool:
 
 def propose(name: str, proposal: Proposal, storage: str) -> None:
     text, like = proposal.configuration, proposal.like
+    if proposal.patch is not None or proposal.revision is not None:
+        _revise(name, proposal, storage)
+        return
     if not text and like is None:
         example = 'for example: hpsearch enqueue NAME "lr=1e-4"'
         raise UserError("there is nothing to try", example)
@@ -76,6 +81,23 @@ def propose(name: str, proposal: Proposal, storage: str) -> None:
         content = {"params": params, "why": proposal.why}
         done = f"study {name} tries it next, as trial"
         _ask(store, name, RequestKind.PROPOSE, content, done)
+
+
+def _revise(name: str, proposal: Proposal, storage: str) -> None:
+    file, commit = proposal.patch, proposal.revision
+    if proposal.configuration or proposal.like is not None or (file and commit):
+        message = "one change of code is tested at a time, with the best parameters so far"
+        raise UserError(message, "give --patch or --revision alone, with --why")
+    with closing(Store.open(storage, create=False)) as store:
+        record = store.find_study(name)
+        with store.reading() as connection:
+            before = revisions_of(connection, record.id)
+        patch = None if file is None else file.read_text(encoding="utf-8")
+        content = revision_content(
+            spec_of(record), before, proposal.why, patch=patch, commit=commit or "HEAD"
+        )
+        done = f"study {name} tests it: hpsearch show {name} --revisions"
+        _ask(store, name, RequestKind.REVISE, content, done)
 
 
 def raise_budget(store: Store, name: str, limits: Mapping[str, float | str]) -> None:

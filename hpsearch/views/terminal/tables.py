@@ -14,6 +14,7 @@ from hpsearch.domain.records import Trial
 from hpsearch.search.ranking.repeats import expectation
 from hpsearch.search.ranking.selection import Ranked
 from hpsearch.store.reading.queries import TrialRow
+from hpsearch.store.reading.revisions import Tested
 from hpsearch.store.reading.status import StudySummary
 from hpsearch.views.terminal.escapes import Sheet
 from hpsearch.views.words import expected, if_again, nearest_limit, score, values
@@ -100,6 +101,17 @@ def studies(summaries: Iterable[StudySummary], width: Width) -> Table:
         used = [duration(each.gpu_seconds), nearest_limit(each.budget)]
         created = moment(each.head.created)
         rows.append([each.head.name, each.state + driven, trials, best_value(each), *used, created])
+    return table(heads, rows, width)
+
+
+def revisions(tested: Sequence[Tested], width: Width) -> Table:
+    heads: list[Head] = [("revision", NUMERIC), "verdict", ("pairs", NUMERIC)]
+    heads += [("compute time", NUMERIC), "reason of the verdict", "by", "why"]
+    rows = []
+    for each in tested:
+        of = each.revision
+        cells = [str(of.number), of.verdict.value, str(of.pairs), duration(each.gpu_seconds)]
+        rows.append([*cells, of.reason, of.origin, of.why])
     return table(heads, rows, width)
 
 

@@ -41,18 +41,17 @@ def git(folder: Path, *words: str, given: str | None = None, **variables: str) -
             command,
             cwd=folder,
             env={**os.environ, **variables},
-            input=given,
+            input=None if given is None else given.encode(),
             capture_output=True,
-            text=True,
             check=False,
             timeout=PATIENCE_S,
         )
+        if not done.returncode:
+            return done.stdout.decode()
     except (OSError, UnicodeDecodeError, subprocess.TimeoutExpired) as error:
         raise ProgramFailed(f"git cannot be asked: {error}") from error
-    if done.returncode:
-        said = done.stderr.strip().splitlines() or ["nothing"]
-        raise ProgramFailed(f"git {words[0]}: {said[0]}")
-    return done.stdout
+    said = done.stderr.decode(errors="replace").strip().splitlines() or ["nothing"]
+    raise ProgramFailed(f"git {words[0]}: {said[0]}")
 
 
 def root_of(folder: Path) -> Path:
@@ -94,8 +93,11 @@ def check_out(code: Code, folder: Path, harness: Iterable[str], home: Path) -> P
     hidden = {*named, *(path.resolve() for path in named)}
     tree.mkdir()
     extract(root, code.commit, tree)
-    for patch in code.patches:
-        apply(tree, patch)
+    try:
+        for patch in code.patches:
+            apply(tree, patch)
+    except ProgramFailed as error:
+        raise ProgramFailed(f"it does not apply to its base as that is by now: {error}") from None
     for path in hidden:
         if path.is_relative_to(root):
             _remove(tree / path.relative_to(root))
