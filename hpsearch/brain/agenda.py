@@ -362,9 +362,7 @@ class Agenda:
         if run is None:
             return None
         history = self._context.history
-        like = history.revisions[run.revision - 1].trial
-        assert like is not None, "a test has begun with the parameters of a trial"
-        leader = history.trials[like]
+        leader = history.trials[history.revisions[run.revision - 1].trial]
         if not headroom.including_kept_back().can_start(self._total, leader):
             return None
         trial = self._add(headroom.now, Role.CONFIRM)

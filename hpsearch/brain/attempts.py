@@ -313,7 +313,8 @@ class Attempts:
         if run is None:
             return None
         revision = self._history.revisions[run.revision - 1]
-        patches = [each.patch for each in kept_before(self._history.revisions, revision)]
+        before = self._history.revisions[: run.revision - 1]
+        patches = [each.patch for each in kept_before(before, revision.commit)]
         patches += [revision.patch] * run.is_changed
         return Code(revision.commit, tuple(patches), revision.harness)
 

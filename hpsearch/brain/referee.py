@@ -1,9 +1,9 @@
 """Changes of a command's code under test, one after another: the next run, and the verdict.
 
 A pair is two runs on one fresh seed, of the base with the change and of the base: the commit that
-changes begin with, and all that were kept before. Both have the parameters of the best trial that
-was complete as the test began. No run serves two changes: who proposes a change may have seen what
-luck the base had. A run has the role `confirm` and repeats no trial.
+a change was made on, and what was kept on it before. Both have the parameters of the best trial
+that was complete as it was asked for. No run serves two changes: who proposes a change may have
+seen what luck the base had. A run has the role `confirm` and repeats no trial.
 """
 
 from collections import defaultdict
@@ -12,9 +12,8 @@ from collections.abc import Mapping
 from hpsearch.domain.facts import Verdict
 from hpsearch.domain.history import History
 from hpsearch.domain.lifecycle import State
-from hpsearch.domain.records import Revision, RevisionRun, Trial, kept_before, sign_of
+from hpsearch.domain.records import Revision, RevisionRun, Trial, sign_of
 from hpsearch.search.ranking.referee import FEWEST, Ruling, level_of, ruling
-from hpsearch.search.ranking.selection import counts, place_of
 
 Runs = Mapping[tuple[int, bool], Trial]
 """The runs for one revision, by pair and whether they ran the change."""
@@ -35,19 +34,9 @@ class Referee:
         """The run that is due, once all that can be decided is; None if nothing is, or what runs
         is waited for."""
         for revision in self._history.revisions:
-            if revision.verdict is not Verdict.OPEN or self._trial_for(revision) is None:
-                continue
-            if not self._decide(revision, now):
+            if revision.verdict is Verdict.OPEN and not self._decide(revision, now):
                 return self._due(revision)
         return None
-
-    def _trial_for(self, revision: Revision) -> int | None:
-        if revision.trial is None:
-            sign = sign_of(self._history.study.directions[0])
-            complete = [each for each in self._history.trials if _is_complete(each)]
-            best = min(complete, key=lambda trial: place_of(trial, sign), default=None)
-            revision.trial = None if best is None else best.number
-        return revision.trial
 
     def _decide(self, revision: Revision, now: float) -> bool:
         runs = self._runs_of(revision)
@@ -72,7 +61,8 @@ class Referee:
                 return Ruling(Verdict.DISCARD, why)
         changed = [_value(runs[pair, True]) for pair in range(pairs)]
         base = [_value(runs[pair, False]) for pair in range(pairs)]
-        kept = len(kept_before(self._history.revisions, revision))
+        before = self._history.revisions[: revision.number - 1]
+        kept = sum(each.verdict is Verdict.KEEP for each in before)
         sign = sign_of(self._history.study.directions[0])
         return ruling(changed, base, sign, level_of(revision.number, kept))
 
@@ -94,10 +84,6 @@ class Referee:
         self._seen = len(history.repeats)
         numbers = self._numbers[revision.number]
         return {side: history.trials[number] for side, number in numbers.items()}
-
-
-def _is_complete(trial: Trial) -> bool:
-    return trial.state is State.COMPLETE and counts(trial) and trial.violation <= 0
 
 
 def _complete_pairs(runs: Runs) -> int:

@@ -16,6 +16,7 @@ from hpsearch.domain.lifecycle import State
 from hpsearch.domain.phase import Phase
 from hpsearch.domain.records import Outcome, Request, Revision, Trial
 from hpsearch.errors import HpsearchError, UserError
+from hpsearch.search.ranking.selection import counts, place_of
 from hpsearch.study_file import space
 from hpsearch.study_file.models import StudySpec
 from hpsearch.study_file.reading import parse
@@ -96,7 +97,13 @@ class Requests:
         number, origin = len(history.revisions) + 1, request.origin
         why, commit, patch = (str(content[name]) for name in ("why", "commit", "patch"))
         harness = {str(path): str(digest) for path, digest in content["harness"].items()}
-        history.touch_revision(Revision(number, now, origin, why, commit, patch, harness))
+        sign = self.context.spec.objective.sign
+        complete = [each for each in history.trials if each.state is State.COMPLETE]
+        ranked = sorted(filter(counts, complete), key=lambda trial: place_of(trial, sign))
+        if not ranked:
+            raise UserError("no trial is complete, with whose parameters a change can be tested")
+        best = ranked[0].number
+        history.touch_revision(Revision(number, now, origin, why, commit, patch, harness, best))
 
     def _raise_budget(self, changes: Mapping[str, Any]) -> None:
         context = self.context

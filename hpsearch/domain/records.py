@@ -382,11 +382,11 @@ class Revision:
     created: float
     origin: str  # who asked for it, for people
     why: str
-    commit: str  # the git commit that all changes begin with
-    patch: str  # on that and on those kept before it
+    commit: str  # the git commit of its base
+    patch: str  # on that, and on those kept on it before
     harness: dict[str, str]
     """The SHA-256 of each file that measures it, by its path; the same in every one of its runs."""
-    trial: int | None = None  # whose parameters it is tested with; None before its test
+    trial: int  # whose parameters it is tested with
     verdict: Verdict = Verdict.OPEN
     reason: str = "its test has not begun"
     evidence: float = 1.0  # the e-value that it is better than its base
@@ -394,7 +394,6 @@ class Revision:
     decided: float | None = None
 
 
-def kept_before(revisions: Sequence[Revision], one: Revision) -> list[Revision]:
-    """The changes that one is tested on top of."""
-    before = revisions[: one.number - 1]
-    return [each for each in before if each.verdict is Verdict.KEEP]
+def kept_before(before: Sequence[Revision], commit: str) -> list[Revision]:
+    """The changes that the next one on a commit is tested on, by all before it."""
+    return [each for each in before if each.verdict is Verdict.KEEP and each.commit == commit]

@@ -90,15 +90,12 @@ def show(
     ] = False,
 ) -> None:
     """Show everything that is recorded about one trial, or its log, or compare several."""
+    from hpsearch.cli.results import listing
     from hpsearch.cli.results.listing import name_and_numbers, print_comparison, print_trial
     from hpsearch.cli.results.logs import print_logs
-    from hpsearch.cli.results.revisions import print_patch, print_revisions
 
-    if patch is not None:
-        print_patch(trials[0], patch, storage)
-        return
-    if revisions:
-        print_revisions(trials[0], format, storage)
+    if revisions or patch is not None:
+        listing.print_revisions(trials[0], patch, format, storage)
         return
     name, numbers = name_and_numbers(trials)
     if log or attempt is not None:

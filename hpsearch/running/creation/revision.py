@@ -6,8 +6,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from hpsearch.domain.facts import Verdict
-from hpsearch.domain.records import Revision
+from hpsearch.domain.records import Revision, kept_before
 from hpsearch.errors import UserError
 from hpsearch.study_file.models import StudySpec
 from trials.contract import ProgramFailed
@@ -28,18 +27,18 @@ def revision_content(
     commit: str = "HEAD",
 ) -> dict[str, Any]:
     """The content of the request that asks for the test of a change: a patch on the base, or else
-    what a commit has that the base has not. `before` are the study's earlier ones. Raises UserError
-    if the study cannot test any, or the change does not apply or reaches for the harness."""
+    what a commit has that the base has not. The base is the commit that is checked out, with what
+    was kept on it `before`. Raises UserError if the study cannot test any, or the change does not
+    apply or reaches for the harness."""
     harness = _harness(spec)
     try:
         root = root_of(spec.base)
-        begin = before[0].commit if before else _head(root, spec.base)
-        kept = [each.patch for each in before if each.verdict is Verdict.KEEP]
+        begin = _head(root, spec.base)
+        kept = [each.patch for each in kept_before(before, begin)]
         with tempfile.TemporaryDirectory(prefix="hpsearch-") as made:
             tree = Path(made, "code")
-            tree.mkdir()
-            git(tree, "init", "--quiet")
             extract(root, begin, tree)
+            git(tree, "init", "--quiet")
             for each in kept:
                 apply(tree, each)
             base = _written(tree)
@@ -55,8 +54,7 @@ def revision_content(
     except ProgramFailed as error:
         problem = str(error)
     if problem is not None:
-        on = f"the base: {begin[:12]} with {len(kept)} kept changes" if before else "a git commit"
-        raise UserError(f"the change is not tested: {problem}", f"it is tested on {on}")
+        raise UserError(f"the change is not tested: {problem}")
     return {"why": why, "commit": begin, "patch": text, "harness": digests(spec.base, harness)}
 
 

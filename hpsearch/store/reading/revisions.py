@@ -1,38 +1,28 @@
-"""The changes of a command's code that a study has tested."""
+"""The changes of a command's code that a study tests."""
 
-import hashlib
 from collections import defaultdict
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
+from hashlib import sha256
 from typing import Any
 
 from sqlalchemy import Connection
 
 from hpsearch.domain.facts import Role
-from hpsearch.domain.records import Revision, Trial
+from hpsearch.domain.records import Trial
 from hpsearch.store.contents import records, revisions_of
 from hpsearch.store.schema import TRIAL
 
 
-@dataclass(frozen=True)
-class Tested:
-    """A change, and the GPU-seconds of its test so far."""
-
-    revision: Revision
-    gpu_seconds: float
-
-    def as_plain(self) -> dict[str, Any]:
-        """All of it, with the digest of its patch, for programs."""
-        digest = hashlib.sha256(self.revision.patch.encode()).hexdigest()
-        fields = {**asdict(self.revision), "verdict": self.revision.verdict.value}
-        return {**fields, "digest": digest, "gpu_seconds": self.gpu_seconds}
-
-
-def tested(connection: Connection, study_id: int) -> list[Tested]:
-    """All changes of a study's code, in order."""
-    found = revisions_of(connection, study_id)
+def revision_rows(connection: Connection, study_id: int) -> list[dict[str, Any]]:
+    """All changes of a study's code, in order: the fields of each `Revision`, the digest of its
+    patch, and the GPU-seconds that its test took so far."""
     is_run = (TRIAL.role == Role.CONFIRM.value) & TRIAL.repeats.is_(None)
     took: defaultdict[int, float] = defaultdict(float)
-    for trial in records(connection, Trial, TRIAL.study_id == study_id, is_run) if found else ():
+    for trial in records(connection, Trial, TRIAL.study_id == study_id, is_run):
         if trial.revision_run is not None:
             took[trial.revision_run.revision] += trial.gpu_seconds
-    return [Tested(each, took[each.number]) for each in found]
+    rows = []
+    for each in revisions_of(connection, study_id):
+        more = {"digest": sha256(each.patch.encode()).hexdigest(), "gpu_seconds": took[each.number]}
+        rows.append({**asdict(each), "verdict": each.verdict.value, **more})
+    return rows

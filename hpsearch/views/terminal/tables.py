@@ -14,7 +14,6 @@ from hpsearch.domain.records import Trial
 from hpsearch.search.ranking.repeats import expectation
 from hpsearch.search.ranking.selection import Ranked
 from hpsearch.store.reading.queries import TrialRow
-from hpsearch.store.reading.revisions import Tested
 from hpsearch.store.reading.status import StudySummary
 from hpsearch.views.terminal.escapes import Sheet
 from hpsearch.views.words import expected, if_again, nearest_limit, score, values
@@ -104,14 +103,13 @@ def studies(summaries: Iterable[StudySummary], width: Width) -> Table:
     return table(heads, rows, width)
 
 
-def revisions(tested: Sequence[Tested], width: Width) -> Table:
-    heads: list[Head] = [("revision", NUMERIC), "verdict", ("pairs", NUMERIC)]
-    heads += [("compute time", NUMERIC), "reason of the verdict", "by", "why"]
+def revisions(tested: Iterable[Mapping[str, Any]], width: Width) -> Table:
+    heads: list[Head] = [("revision", NUMERIC), "verdict", "because", ("pairs", NUMERIC)]
+    heads += [("compute time", NUMERIC), "by", "why"]
     rows = []
     for each in tested:
-        of = each.revision
-        cells = [str(of.number), of.verdict.value, str(of.pairs), duration(each.gpu_seconds)]
-        rows.append([*cells, of.reason, of.origin, of.why])
+        cells = [str(each["number"]), each["verdict"], each["reason"], str(each["pairs"])]
+        rows.append([*cells, duration(each["gpu_seconds"]), each["origin"], each["why"]])
     return table(heads, rows, width)
 
 

@@ -8,9 +8,8 @@ and see the harness and the history of git as empty.
 
 import hashlib
 import os
-import shutil
 import subprocess
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from trials.contract import Code, ProgramFailed
@@ -59,10 +58,14 @@ def root_of(folder: Path) -> Path:
     return Path(git(folder, "rev-parse", "--show-toplevel").rstrip("\n"))
 
 
-def extract(root: Path, commit: str, to: Path) -> None:
-    """Write the files of a commit into an empty folder, and nothing into the repository."""
+def extract(root: Path, commit: str, to: Path, without: Iterable[str] = ()) -> None:
+    """Write the files of a commit into a new or empty folder, and nothing into the repository."""
+    to.mkdir(exist_ok=True)
     index = str(to.with_name(f"{to.name}.index"))
     git(root, "read-tree", commit, GIT_INDEX_FILE=index)
+    for path in without:
+        words = ("rm", "-r", "--cached", "--force", "--quiet", "--ignore-unmatch", path)
+        git(root, *words, GIT_INDEX_FILE=index)
     git(root, "checkout-index", "--all", f"--prefix={to}/", GIT_INDEX_FILE=index)
 
 
@@ -78,10 +81,10 @@ def digests(folder: Path, names: Iterable[str]) -> dict[str, str]:
     for name in names:
         place = folder / name
         files = sorted(each for each in place.rglob("*") if each.is_file())
-        for path in files if place.is_dir() else [place]:
+        for path in files or [place]:
             with path.open("rb") as file:
-                digest = hashlib.file_digest(file, "sha256").hexdigest()
-            found[os.path.relpath(path, folder)] = digest
+                digest = hashlib.file_digest(file, "sha256")
+            found[os.path.relpath(path, folder)] = digest.hexdigest()
     return found
 
 
@@ -90,26 +93,15 @@ def check_out(code: Code, folder: Path, harness: Iterable[str], home: Path) -> P
     in it."""
     root, tree = root_of(folder), home / "code"
     named = [folder.resolve() / name for name in harness]
-    hidden = {*named, *(path.resolve() for path in named)}
-    tree.mkdir()
-    extract(root, code.commit, tree)
+    extract(root, code.commit, tree, [os.path.relpath(path, root) for path in named])
     try:
         for patch in code.patches:
             apply(tree, patch)
     except ProgramFailed as error:
         raise ProgramFailed(f"it does not apply to its base as that is by now: {error}") from None
-    for path in hidden:
-        if path.is_relative_to(root):
-            _remove(tree / path.relative_to(root))
-    _link(root, tree, {*hidden, root / ".git", home.parent.parent})
+    resolved = [path.resolve() for path in named]
+    _link(root, tree, {*named, *resolved, root / ".git", home.parent.parent})
     return tree / folder.resolve().relative_to(root)
-
-
-def _remove(path: Path) -> None:
-    if path.is_dir() and not path.is_symlink():
-        shutil.rmtree(path)
-    else:
-        path.unlink(missing_ok=True)
 
 
 def _link(original: Path, copy: Path, hidden: set[Path]) -> None:
@@ -140,8 +132,3 @@ def confined(words: Sequence[str], folder: Path, harness: Iterable[str], home: P
     except (OSError, subprocess.TimeoutExpired):
         return list(words)
     return [*begin, *words] if tried.returncode == 0 else list(words)
-
-
-def changed(before: Mapping[str, str], now: Mapping[str, str]) -> list[str]:
-    """The files whose digests differ, or that only one of the two has."""
-    return sorted({name for name, _ in before.items() ^ now.items()})

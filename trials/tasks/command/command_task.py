@@ -17,7 +17,7 @@ from trials.descriptions.command import harness_of, line_of
 from trials.descriptions.command_line import CommandLine
 from trials.descriptions.programs import Start, Surroundings, programs_of, report_files_of
 from trials.tasks.command import starting
-from trials.tasks.command.measuring import NoReports, measured
+from trials.tasks.command.measuring import measured
 from trials.tasks.command.report_stream import FROM_0
 from trials.tasks.command.run import Command, CommandRun
 
@@ -71,7 +71,7 @@ def _surround(base: Path, start: Start) -> Surroundings:
         return Surroundings(
             words=CommandLine(start.task["run"]).filled(start.values),
             resource=report_pattern.RESOURCE,
-            files=NoReports(),
+            reports=start.home / "none",  # all that it prints is log
             summary=partial(measured, start, base),
         )
     reports, files = start.task.get("reports"), report_files_of(start.task)

@@ -2,7 +2,6 @@
 
 import json
 import subprocess
-from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -12,22 +11,11 @@ from trials.descriptions.command_line import CommandLine
 from trials.descriptions.programs import Start
 from trials.running.exit_codes import exit_text
 from trials.running.reported import numbers_of
-from trials.tasks.command.checkout import changed, digests
+from trials.tasks.command.checkout import digests
 from trials.tasks.command.program import own_environment
 
 MEASURE_S = 900.0
 """The time that it may take."""
-
-
-class NoReports:
-    """In place of the reports of a program that is measured by another one: all it prints is log
-    (a `programs.FileReader`)."""
-
-    def reports(self, *, at_rest: bool) -> Iterator[Mapping[str, float]]:
-        return iter(())
-
-    def seen(self) -> str:
-        return "its measure reports"
 
 
 def measured(start: Start, base: Path) -> tuple[dict[str, float], str]:
@@ -38,9 +26,9 @@ def measured(start: Start, base: Path) -> tuple[dict[str, float], str]:
         if path.is_symlink() and not path.resolve().is_relative_to(folder):
             raise ProgramFailed(f"{path.name} in its folder is a link to outside: not measured")
     if code is not None:
-        files = changed(code.harness, digests(base, harness_of(start.task, base)))
-        if files:
-            raise ProgramFailed(f"{files[0]} of the harness has changed: not measured")
+        now = digests(base, harness_of(start.task, base))
+        for name, _ in sorted(code.harness.items() ^ now.items()):
+            raise ProgramFailed(f"{name} of the harness has changed: not measured")
     words = CommandLine(start.task["measure"]).filled(start.values)
     place = base / start.task.get("cwd", ".")
     try:
