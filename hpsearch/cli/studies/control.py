@@ -18,16 +18,13 @@ from hpsearch.domain.facts import RequestKind
 from hpsearch.domain.records import StudyRecord, StudyState
 from hpsearch.errors import NoDatabase, StudyNotFound, UserError
 from hpsearch.running.checkpoint_folders import folders_of
-from hpsearch.running.creation.revision import revision_content
-from hpsearch.running.creation.seal import seal_of
 from hpsearch.running.creation.study import spec_of
 from hpsearch.running.driver.removal import Emptied, remove_checkpoints
 from hpsearch.running.study_run.ownership import owning, refuse_if_held
 from hpsearch.running.study_run.requests import ask
-from hpsearch.running.study_run.versions import refuse_changed
+from hpsearch.running.study_run.revision import revision_of_study
 from hpsearch.store.leases import Lease
 from hpsearch.store.owners import person, shown
-from hpsearch.store.reading.attempts import environments_of
 from hpsearch.store.reading.queries import find_study, names_checkpoints, trial_detail
 from hpsearch.store.store import Store
 from hpsearch.study_file.space import contains
@@ -91,15 +88,8 @@ def _revise(name: str, proposal: Proposal, storage: str) -> None:
         message = "one change of code is tested at a time, with the best parameters so far"
         raise UserError(message, "give --patch or --revision alone, with --why")
     with closing(Store.open(storage, create=False)) as store:
-        history = store.load(name)
-        spec = spec_of(history.study)
-        with store.reading() as connection:
-            sessions = environments_of(connection, find_study(connection, name))
-        refuse_changed(history, sessions, seal_of(spec))
         patch = None if file is None else file.read_text(encoding="utf-8")
-        content = revision_content(
-            spec, history.revisions, proposal.why, patch=patch, commit=commit or "HEAD"
-        )
+        content = revision_of_study(store, name, proposal.why, patch=patch, commit=commit or "HEAD")
         done = f"study {name} tests it: hpsearch show {name} --revisions"
         _ask(store, name, RequestKind.REVISE, content, done)
 

@@ -2,7 +2,6 @@
 
 - `study`: writes it, with its environment, and reads a study's file out of the database
 - `seal`: the digests of its code and data
-- `revision`: a change of its code that is to be tested
 - `warm_start`: the evidence of earlier studies
 - `sources`: past runs and study files, from what plugins read; `past_runs`: runs on their way here
 """

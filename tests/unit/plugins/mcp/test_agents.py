@@ -18,7 +18,7 @@ from hpsearch.store.store import Store
 mcp = pytest.importorskip("mcp", reason="needs the extra mcp")
 
 PROGRAM = "from hpsearch.cli.main import main; main()"
-READING = {"studies", "status", "best", "trials", "trial", "compare", "report"}
+READING = {"studies", "status", "best", "trials", "trial", "compare", "revisions", "report"}
 
 
 def served(url: str, do: Callable[[Any], Awaitable[Any]], *options: str, most_s: float = 60) -> Any:
@@ -174,10 +174,13 @@ def test_an_agent_asks_a_studys_driver_which_may_refuse(flowers, sqlite_url):
 
         async def change(client):
             tools = (await client.list_tools()).tools
-            assert {tool.name for tool in tools} == READING | {"propose", "stop_trial"}
+            assert {tool.name for tool in tools} == READING | {"propose", "try_patch", "stop_trial"}
             call = client.call_tool
             proposed = {"study": "flowers", "params": {"lr": 0.2}, "why": "the best is near"}
             first = content(await call("propose", proposed))
+            assert content(await call("revisions", {"study": "flowers"})) == []
+            patch = {"study": "flowers", "patch": "--- a/x", "why": "a wider layer"}
+            assert "would measure itself" in complaint(await call("try_patch", patch))
             lease = store.acquire(study.id, this_process(), 60.0)
             stopping = asyncio.create_task(call("stop_trial", {"study": "flowers", "number": 0}))
             while len(asked := store.waiting(study.id)) < 2:

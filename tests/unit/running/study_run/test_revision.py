@@ -5,8 +5,8 @@ import pytest
 from hpsearch.domain.facts import Verdict
 from hpsearch.domain.records import Revision
 from hpsearch.errors import UserError
-from hpsearch.running.creation.revision import MOST_BYTES, revision_content
 from hpsearch.running.creation.seal import differing, seal_of
+from hpsearch.running.study_run.revision import MOST_BYTES, revision_content
 from support.files.changed_code import GAIN, METRIC, NOISE, READS, TASK, ChangedCode
 from support.studies.small import spec_with
 from trials.contract import Code, ProgramFailed

@@ -8,6 +8,12 @@ from typing import Any
 
 from hpsearch.domain.records import Revision, kept_before
 from hpsearch.errors import UserError
+from hpsearch.running.creation.seal import seal_of
+from hpsearch.running.creation.study import spec_of
+from hpsearch.running.study_run.versions import refuse_changed
+from hpsearch.store.reading.attempts import environments_of
+from hpsearch.store.reading.queries import find_study
+from hpsearch.store.store import Store
 from hpsearch.study_file.models import StudySpec
 from trials.contract import ProgramFailed
 from trials.descriptions.command import harness_of
@@ -16,6 +22,19 @@ from trials.tasks.command.checkout import apply, digests, extract, git, root_of
 
 MOST_BYTES = 1 << 20
 _NO_FILES = ("120000", "160000")  # the modes of git for links and submodules
+
+
+def revision_of_study(
+    store: Store, name: str, why: str, *, patch: str | None = None, commit: str = "HEAD"
+) -> dict[str, Any]:
+    """As `revision_content`, of a study in a database. Also raises UserError if its code is not
+    that of its version."""
+    history = store.load(name)
+    spec = spec_of(history.study)
+    with store.reading() as connection:
+        sessions = environments_of(connection, find_study(connection, name))
+    refuse_changed(history, sessions, seal_of(spec))
+    return revision_content(spec, history.revisions, why, patch=patch, commit=commit)
 
 
 def revision_content(
