@@ -12,8 +12,11 @@ import pytest
 
 from hpsearch.domain.facts import RequestKind
 from hpsearch.domain.history import Changes
+from hpsearch.running.creation.study import create_study
 from hpsearch.store.owners import this_process
 from hpsearch.store.store import Store
+from support.files.changed_code import GAIN, READS, TASK, ChangedCode
+from support.studies.small import spec_with
 
 mcp = pytest.importorskip("mcp", reason="needs the extra mcp")
 
@@ -178,9 +181,6 @@ def test_an_agent_asks_a_studys_driver_which_may_refuse(flowers, sqlite_url):
             call = client.call_tool
             proposed = {"study": "flowers", "params": {"lr": 0.2}, "why": "the best is near"}
             first = content(await call("propose", proposed))
-            assert content(await call("revisions", {"study": "flowers"})) == []
-            patch = {"study": "flowers", "patch": "--- a/x", "why": "a wider layer"}
-            assert "would measure itself" in complaint(await call("try_patch", patch))
             lease = store.acquire(study.id, this_process(), 60.0)
             stopping = asyncio.create_task(call("stop_trial", {"study": "flowers", "number": 0}))
             while len(asked := store.waiting(study.id)) < 2:
@@ -196,6 +196,28 @@ def test_an_agent_asks_a_studys_driver_which_may_refuse(flowers, sqlite_url):
     assert asked[0].content == {"params": {"lr": 0.2}, "why": "the best is near"}
     assert asked[0].origin.startswith("agent ")
     assert "study flowers refuses: it has ended already" in refused
+
+
+def test_an_agent_asks_for_the_test_of_a_patch_and_hears_why_another_is_not_tested(
+    sqlite_url, tmp_path
+):
+    code = ChangedCode(tmp_path / "code")
+
+    async def try_both(client):
+        call = client.call_tool
+        cheat = {"study": "plain", "patch": code.patch(*READS), "why": "more data"}
+        gain = {"study": "plain", "patch": code.patch(*GAIN), "why": "more data"}
+        refused = complaint(await call("try_patch", cheat))
+        told = content(await call("try_patch", gain))["told"]
+        return refused, told, content(await call("revisions", {"study": "plain"}))
+
+    with closing(Store.open(sqlite_url)) as store:
+        made = create_study(store, spec_with(base=code.folder, task=TASK), "").study
+        refused, told, revisions = served(sqlite_url, try_both, "--allow-changes")
+        (asked,) = store.waiting(made.id)
+    assert "it names data/valid, which belongs to the harness" in refused
+    assert told == "no driver works on the study: the next one sees to it"
+    assert (asked.kind, asked.content["why"], revisions) == (RequestKind.REVISE, "more data", [])
 
 
 def test_a_database_that_is_not_there_is_told_before_anything_is_served(run, tmp_path):
