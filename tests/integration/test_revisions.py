@@ -6,6 +6,7 @@ import subprocess
 import pytest
 
 from integration.test_run_and_resume import Workplace
+from support.files import pages
 from support.files.changed_code import GAIN, LUCKY, METRIC, NOISE, READS, TASK, ChangedCode
 
 STUDY = {
@@ -27,6 +28,16 @@ def workplace(shared_ray, tmp_path):
     code.commit()
     made.code = code
     return made
+
+
+def test_the_page_can_be_followed(tmp_path, shared_ray):
+    folder = ChangedCode(tmp_path / "work")
+    shell = pages.Shell(folder.folder, {"HPSEARCH_STORAGE": "sqlite:///hpsearch.db", **shared_ray})
+    for block in pages.blocks("revisions"):
+        if block.language == "console":
+            folder.commit()
+        shell.run(block)
+    assert " keep " in shell.call("hpsearch show guess --revisions")
 
 
 def enqueue(workplace: Workplace, change: tuple[str, ...], why: str, code: int = 0) -> str:
