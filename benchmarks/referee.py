@@ -29,7 +29,7 @@ from sklearn.datasets import load_digits
 from sklearn.metrics import log_loss
 from sklearn.neural_network import MLPClassifier
 
-from hpsearch.domain.facts import Verdict
+from hpsearch.domain.facts import CodeVerdict
 from hpsearch.search.ranking.referee import level_of, ruling
 from tables import arguments, show
 
@@ -86,13 +86,13 @@ def campaign(base: Pool, sides: list[Pool], draw: random.Random) -> list[tuple[b
     found, kept = [], 0
     for number, pool in enumerate(sides, 1):
         before, changed = [], []
-        level, verdict = level_of(number, kept), Verdict.OPEN
-        while verdict is Verdict.OPEN:
+        level, verdict = level_of(number, kept), CodeVerdict.OPEN
+        while verdict is CodeVerdict.OPEN:
             before.append(draw.choice(base))
             changed.append(draw.choice(pool))
             verdict = ruling(changed, before, 1.0, level).verdict
-        kept += verdict is Verdict.KEEP
-        found.append((verdict is Verdict.KEEP, len(before), level))
+        kept += verdict is CodeVerdict.KEEP
+        found.append((verdict is CodeVerdict.KEEP, len(before), level))
     return found
 
 

@@ -6,7 +6,6 @@
 `agenda`          the next work of a free slot, and the repeats of the leaders (`confirmation`)
 `budget`          what is spent and reserved (`ledger`), and what a slot may use (`headroom`)
 `attempts`        slots, the attempts that hold them, and nodes that are set aside
-`referee`         changes of code under test
 `progress`        the phase of the study, and the reason for its end
 `trial_log`       the record of a trial
 `requests`        requests of people while a study runs

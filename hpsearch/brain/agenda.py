@@ -1,6 +1,7 @@
 """The next work of a free slot, by the phase of the study.
 
-A trial that was cut short comes first, in every phase, and then a test of changed code (`referee`).
+A trial that was cut short comes first, in every phase, and then a test of changed code
+(`ranking.referee`).
 Then:
 
 - *searching*: a paused trial, and then a new configuration. `search.promotion` tells which paused
@@ -24,7 +25,6 @@ from hpsearch.brain.attempts import CurrentAttempt, Slot
 from hpsearch.brain.budget.headroom import Headroom
 from hpsearch.brain.confirmation import Confirmation
 from hpsearch.brain.context import Context
-from hpsearch.brain.referee import Referee
 from hpsearch.domain.facts import DecisionKind, Role
 from hpsearch.domain.history import History
 from hpsearch.domain.lifecycle import State
@@ -33,6 +33,7 @@ from hpsearch.domain.records import REVISION, Outcome, Trial
 from hpsearch.domain.seeds import derived_seed
 from hpsearch.errors import UserError
 from hpsearch.search.promotion import IDLE, MAY_WIN
+from hpsearch.search.ranking.referee import Referee
 from hpsearch.study_file.models import StudySpec
 
 FirstConfiguration = tuple[Role, dict[str, Any]]

@@ -35,7 +35,7 @@ class RequestKind(enum.StrEnum):
     REVISE = "revise"  # test a change of its command's code
 
 
-class Verdict(enum.StrEnum):
+class CodeVerdict(enum.StrEnum):
     """The verdict on a change of a command's code."""
 
     OPEN = "not decided yet"

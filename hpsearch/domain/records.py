@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from hpsearch.domain.facts import (
+    CodeVerdict,
     ConfirmationState,
     DecisionKind,
     EarlierStudy,
@@ -21,7 +22,6 @@ from hpsearch.domain.facts import (
     Interruption,
     RequestKind,
     Role,
-    Verdict,
 )
 from hpsearch.domain.lifecycle import State
 from trials.contract import TRAINED_TO, Finding
@@ -387,7 +387,7 @@ class Revision:
     harness: dict[str, str]
     """The SHA-256 of each file that measures it, by its path; the same in every one of its runs."""
     trial: int  # whose parameters it is tested with
-    verdict: Verdict = Verdict.OPEN
+    verdict: CodeVerdict = CodeVerdict.OPEN
     reason: str = "its test has not begun"
     evidence: float = 1.0  # the e-value that it is better than its base
     pairs: int = 0  # that are complete
@@ -396,4 +396,4 @@ class Revision:
 
 def kept_before(before: Sequence[Revision], commit: str) -> list[Revision]:
     """The changes that the next one on a commit is tested on, by all before it."""
-    return [each for each in before if each.verdict is Verdict.KEEP and each.commit == commit]
+    return [each for each in before if each.verdict is CodeVerdict.KEEP and each.commit == commit]

@@ -13,7 +13,7 @@ from hpsearch.cli.output import command, log_as_notes, note, submitted_by
 from hpsearch.cli.results.best import print_result
 from hpsearch.cli.studies.check import earlier_studies
 from hpsearch.cli.studies.control import raise_budget
-from hpsearch.domain.facts import RequestKind, Role, Verdict
+from hpsearch.domain.facts import CodeVerdict, RequestKind, Role
 from hpsearch.domain.history import History
 from hpsearch.domain.lifecycle import State
 from hpsearch.domain.numbers import number as number_text
@@ -211,7 +211,7 @@ def resume_study(
 def _has_revisions(store: Store, history: History) -> bool:
     """True if a change of the study's code waits for its test, or for more of it."""
     asked = any(each.kind is RequestKind.REVISE for each in store.waiting(history.study.id))
-    return asked or any(each.verdict is Verdict.OPEN for each in history.revisions)
+    return asked or any(each.verdict is CodeVerdict.OPEN for each in history.revisions)
 
 
 def _refuse_changed(store: Store, history: History, seal: Seal) -> None:

@@ -7,4 +7,5 @@
 - `status`: studies as `ls` and `status` show them; `history_frames`: all of a study for its
   report; `trust`: how far its rungs can be trusted;
   `own_ends`: trials that ended before the budget, or went beyond it
+- `revisions`: the changes of code that a study tests
 """

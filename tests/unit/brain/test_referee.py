@@ -5,7 +5,7 @@ from typing import Any
 
 from hpsearch.brain.study import Study
 from hpsearch.domain import events as ev
-from hpsearch.domain.facts import ErrorKind, RequestKind, Role, Verdict
+from hpsearch.domain.facts import CodeVerdict, ErrorKind, RequestKind, Role
 from hpsearch.domain.history import History
 from hpsearch.domain.lifecycle import State
 from hpsearch.domain.records import Request
@@ -66,7 +66,7 @@ def run(study: Study, commands: list[ev.Command], most: int = 1000) -> list[ev.L
     return launched
 
 
-def verdicts(study: Study) -> list[Verdict]:
+def verdicts(study: Study) -> list[CodeVerdict]:
     return [each.verdict for each in study.history.revisions]
 
 
@@ -80,7 +80,7 @@ def test_changes_are_tested_in_pairs_on_one_seed_and_a_kept_one_is_the_base_of_t
     ask(study, BETTER)
     ask(study, WORSE)
     launched = run(study, study.on_tick(1.0))
-    assert verdicts(study) == [Verdict.KEEP, Verdict.DISCARD]
+    assert verdicts(study) == [CodeVerdict.KEEP, CodeVerdict.DISCARD]
     assert {each.code.commit for each in launched} == {"c0"}
     tried = [each.code.patches for each in launched]
     assert set(tried) == {(BETTER,), (), (BETTER, WORSE)}
@@ -106,7 +106,7 @@ def test_runs_of_changed_code_are_no_trials_of_the_search_and_no_repeats_of_a_tr
 def test_a_change_that_fails_is_discarded_with_its_error_and_ends_no_study():
     study, commands = begun(searched(), *[BROKEN] * 5)
     run(study, commands)
-    assert verdicts(study) == [Verdict.DISCARD] * 5
+    assert verdicts(study) == [CodeVerdict.DISCARD] * 5
     assert study.history.revisions[4].reason.endswith("failed: no such name")
     assert study.reason == "all 1 trials have ended"
 
@@ -117,7 +117,7 @@ def test_a_driver_that_takes_over_goes_on_with_the_pairs_that_are_there():
     left: History = copy.deepcopy(study.history)
     study, commands = begun(left)
     after = run(study, commands)
-    assert verdicts(study) == [Verdict.KEEP]
+    assert verdicts(study) == [CodeVerdict.KEEP]
     complete = [each for each in study.history.trials if each.state is State.COMPLETE]
     assert len(complete) == len(study.history.trials)
     sides = [each.revision_run for each in study.history.trials[1:]]

@@ -2,7 +2,7 @@
 
 import pytest
 
-from hpsearch.domain.facts import Verdict
+from hpsearch.domain.facts import CodeVerdict
 from hpsearch.domain.records import Revision
 from hpsearch.errors import UserError
 from hpsearch.running.creation.seal import differing, seal_of
@@ -29,7 +29,7 @@ def refusal(code: ChangedCode, patch: str, **changes: object) -> str:
 
 
 def kept(content: dict[str, object], number: int = 1) -> Revision:
-    return Revision(number, 0.0, "ada", **content, trial=0, verdict=Verdict.KEEP)
+    return Revision(number, 0.0, "ada", **content, trial=0, verdict=CodeVerdict.KEEP)
 
 
 def test_a_patch_is_asked_for_with_its_base_and_the_digests_of_what_measures_it(code):

@@ -5,7 +5,7 @@ from itertools import pairwise
 
 import pytest
 
-from hpsearch.domain.facts import Verdict
+from hpsearch.domain.facts import CodeVerdict
 from hpsearch.search.ranking.referee import FEWEST, LEVEL, MOST, level_of, ruling
 
 
@@ -15,13 +15,13 @@ def campaign(gains, seed):
     draw, kept, found = random.Random(seed), 0, []
     for number, gain in enumerate(gains, 1):
         base, changed = [], []
-        verdict = Verdict.OPEN
-        while verdict is Verdict.OPEN:
+        verdict = CodeVerdict.OPEN
+        while verdict is CodeVerdict.OPEN:
             base.append(draw.gauss(0, 0.6))
             changed.append(base[-1] - draw.gauss(gain, 1))
             verdict = ruling(changed, base, 1.0, level_of(number, kept)).verdict
-        kept += verdict is Verdict.KEEP
-        found.append((verdict is Verdict.KEEP, len(base)))
+        kept += verdict is CodeVerdict.KEEP
+        found.append((verdict is CodeVerdict.KEEP, len(base)))
     return found
 
 
@@ -54,10 +54,10 @@ def test_a_clear_gain_is_kept_with_the_least_that_it_may_be(sign):
     base = [5 + draw.gauss(0, 0.1) for _ in range(12)]
     changed = [each - sign * (1 + draw.gauss(0, 0.1)) for each in base]
     found = ruling(changed, base, sign, level_of(1, 0))
-    assert (found.verdict, found.evidence > 40) == (Verdict.KEEP, True)
+    assert (found.verdict, found.evidence > 40) == (CodeVerdict.KEEP, True)
     assert found.why.startswith("better by ")
     assert 0.5 < float(found.why.split("at least ")[1].split(")")[0]) < 1
-    assert ruling(base, changed, sign, level_of(1, 0)).verdict is Verdict.DISCARD
+    assert ruling(base, changed, sign, level_of(1, 0)).verdict is CodeVerdict.DISCARD
 
 
 def test_nothing_is_decided_by_fewer_pairs_than_needed_nor_open_after_the_most():
@@ -65,12 +65,12 @@ def test_nothing_is_decided_by_fewer_pairs_than_needed_nor_open_after_the_most()
     draw = random.Random(1)
     base = [draw.gauss(0, 1) for _ in range(MOST)]
     changed = [each - draw.gauss(0.4, 1) for each in base]
-    assert ruling(changed, base, 1.0, level_of(300, 0)).verdict is Verdict.DISCARD
+    assert ruling(changed, base, 1.0, level_of(300, 0)).verdict is CodeVerdict.DISCARD
 
 
 def test_a_gain_that_is_not_shown_yet_says_how_much_more_would_decide():
     found = ruling([1.0, 1.2, 0.9, 1.1], [1.9, 1.5, 2.2, 1.7], 1.0, level_of(1, 0))
-    assert found.verdict is Verdict.OPEN
+    assert found.verdict is CodeVerdict.OPEN
     assert found.why == "better by 0.775 so far, over 4 pairs; about 3 more would decide"
 
 
@@ -78,5 +78,5 @@ def test_a_change_that_sets_its_seed_or_changes_nothing_gets_nothing():
     base = [0.51, 0.48, 0.53, 0.5]
     lucky = ruling([0.2] * 4, base, 1.0, 1.0)
     assert lucky.why == "it ignores its seed: 4 seeds give equal values"
-    assert ruling([0.2, 0.2, 0.2, 0.2], [0.5] * 4, 1.0, 1.0).verdict is not Verdict.OPEN
+    assert ruling([0.2, 0.2, 0.2, 0.2], [0.5] * 4, 1.0, 1.0).verdict is not CodeVerdict.OPEN
     assert ruling(base, base, 1.0, 1.0).why == "it changes nothing: all 4 pairs are equal"
