@@ -316,7 +316,8 @@ class TimeLeft:
         confirm = self._spec.search.confirm
         if confirm is None:
             return 0.0
-        due = max(0, confirm.top * confirm.seeds - len(self._repeats))
+        done = sum(trial.repeats is not None for trial in self._repeats)
+        due = max(0, confirm.top * confirm.seeds - done)
         running = [trial for trial in self._repeats if _is_open(trial)]
         rests_s = [self._until_s(trial, self._total, now) for trial in running]
         full_s = self._start_up_s + self._total * self._pace

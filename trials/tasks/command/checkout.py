@@ -26,8 +26,9 @@ while [ "$1" != -- ]; do
   if [ -d "$1" ]; then mount -t tmpfs -o ro none "$1"; else mount --bind /dev/null "$1"; fi
   shift
 done
+shift
 cd "$PWD"
-exec unshare --user --map-root-user --mount "$@"
+exec unshare --user --mount "$@"
 """
 """Run by a shell in a mount namespace. The second one, within, cannot undo the mounts."""
 
@@ -76,12 +77,13 @@ def apply(tree: Path, patch: str) -> None:
 
 
 def digests(folder: Path, names: Iterable[str]) -> dict[str, str]:
-    """The SHA-256 of files, and of all files in folders, by their paths from a folder."""
+    """The SHA-256 of files, and of all files in folders, by their paths from a folder; those that
+    are not there are left out."""
     found: dict[str, str] = {}
     for name in names:
         place = folder / name
-        files = sorted(each for each in place.rglob("*") if each.is_file())
-        for path in files or [place]:
+        files = [each for each in (place, *sorted(place.rglob("*"))) if each.is_file()]
+        for path in files:
             with path.open("rb") as file:
                 digest = hashlib.file_digest(file, "sha256")
             found[os.path.relpath(path, folder)] = digest.hexdigest()
@@ -124,6 +126,7 @@ def confined(words: Sequence[str], folder: Path, harness: Iterable[str], home: P
     history = Path(git(folder, "rev-parse", "--path-format=absolute", "--git-common-dir").strip())
     hidden = [str((folder / name).resolve()) for name in harness]
     places = [str(home), str(root), *hidden, str(history), "--"]
+    places += [f"--map-user={os.getuid()}", f"--map-group={os.getgid()}"]
     begin = ["unshare", "--user", "--map-root-user", "--mount", "sh", "-c", _CONFINE, "sh", *places]
     try:
         tried = subprocess.run(  # noqa: S603 - the same without the program
