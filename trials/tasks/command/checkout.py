@@ -9,12 +9,14 @@ and see the harness and the history of git as empty.
 import hashlib
 import os
 import subprocess
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from trials.contract import Code, ProgramFailed
 
-PATIENCE_S = 120.0
+PATIENCE_S = 900.0
+"""The time that git may take, or what measures a trial."""
 
 _CONFINE = """
 set -e
@@ -33,25 +35,39 @@ exec unshare --user --mount "$@"
 """Run by a shell in a mount namespace. The second one, within, cannot undo the mounts."""
 
 
-def git(folder: Path, *words: str, given: str | None = None, **variables: str) -> str:
-    """What git prints in a folder. Raises ProgramFailed with what it says where it fails."""
-    command = ["git", "-c", "core.autocrlf=false", "-c", "core.quotepath=false", *words]
+def ended(
+    words: Sequence[str], folder: Path, environment: Mapping[str, str], given: str = ""
+) -> subprocess.CompletedProcess[bytes]:
+    """A short program that has ended. Raises ProgramFailed if it cannot start, or takes long."""
     try:
-        done = subprocess.run(  # noqa: S603 - fixed words, and names of the study's own
-            command,
+        return subprocess.run(  # noqa: S603 - what the study states, or fixed words
+            words,
             cwd=folder,
-            env={**os.environ, **variables},
-            input=None if given is None else given.encode(),
+            env=environment,
+            input=given.encode(),
             capture_output=True,
             check=False,
             timeout=PATIENCE_S,
         )
-        if not done.returncode:
-            return done.stdout.decode()
-    except (OSError, UnicodeDecodeError, subprocess.TimeoutExpired) as error:
-        raise ProgramFailed(f"git cannot be asked: {error}") from error
-    said = done.stderr.decode(errors="replace").strip().splitlines() or ["nothing"]
-    raise ProgramFailed(f"git {words[0]}: {said[0]}")
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise ProgramFailed(f"{words[0]} cannot be asked: {error}") from error
+
+
+def said(output: bytes) -> list[str]:
+    """The lines that a program has printed; one that says so if there are none."""
+    return output.decode(errors="replace").strip().splitlines() or ["it has printed nothing"]
+
+
+def git(folder: Path, *words: str, given: str = "", **variables: str) -> str:
+    """What git prints in a folder. Raises ProgramFailed with what it says where it fails."""
+    command = ["git", "-c", "core.autocrlf=false", "-c", "core.quotepath=false", *words]
+    done = ended(command, folder, {**os.environ, **variables}, given)
+    if done.returncode:
+        raise ProgramFailed(f"git {words[0]}: {said(done.stderr)[0]}")
+    try:
+        return done.stdout.decode()
+    except UnicodeDecodeError as error:
+        raise ProgramFailed(f"git {words[0]} prints what is no text: {error}") from error
 
 
 def root_of(folder: Path) -> Path:
@@ -128,10 +144,7 @@ def confined(words: Sequence[str], folder: Path, harness: Iterable[str], home: P
     places = [str(home), str(root), *hidden, str(history), "--"]
     places += [f"--map-user={os.getuid()}", f"--map-group={os.getgid()}"]
     begin = ["unshare", "--user", "--map-root-user", "--mount", "sh", "-c", _CONFINE, "sh", *places]
-    try:
-        tried = subprocess.run(  # noqa: S603 - the same without the program
-            [*begin, "true"], capture_output=True, check=False, timeout=PATIENCE_S
-        )
-    except (OSError, subprocess.TimeoutExpired):
-        return list(words)
-    return [*begin, *words] if tried.returncode == 0 else list(words)
+    works = False
+    with suppress(ProgramFailed):
+        works = ended([*begin, "true"], home, os.environ).returncode == 0
+    return [*begin, *words] if works else list(words)
