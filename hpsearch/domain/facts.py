@@ -22,7 +22,7 @@ class Role(enum.StrEnum):
     DEFAULT = "default"  # the task's default settings
     ENQUEUED = "enqueued"  # it was asked for
     PROPOSED = "proposed"  # somebody asked for it while its study ran
-    CONFIRM = "confirm"  # it repeats another trial in full, on a fresh seed
+    CONFIRM = "confirm"  # it repeats another trial in full, or tests changed code, on a fresh seed
 
 
 class RequestKind(enum.StrEnum):
