@@ -99,6 +99,21 @@ class Ranks(Protocol):
 
 
 @dataclass(frozen=True)
+class Code:
+    """Code that differs from that of the study's folder.
+
+    Args:
+        commit: The git commit that it begins with.
+        patches: What changes it, in order, with paths from the root of the work tree.
+        harness: The SHA-256 of the files that measure it, by their paths.
+    """
+
+    commit: str
+    patches: tuple[str, ...]
+    harness: Mapping[str, str]
+
+
+@dataclass(frozen=True)
 class Setup:
     """The configuration of one run, and its surroundings.
 
@@ -117,6 +132,7 @@ class Setup:
         ranks: The processes that train it together; None where this one trains it alone.
         share: The part of the device's memory that it may take; 1 and more for all of it.
         fold: The fold of this training; None where the budget has no folds.
+        code: The code that it runs; None for the code of the study's folder.
     """
 
     params: Mapping[str, Any]
@@ -133,6 +149,7 @@ class Setup:
     ranks: Ranks | None = None
     share: float = 1.0
     fold: Fold | None = None
+    code: Code | None = None
 
     @property
     def objectives(self) -> tuple[Goal, ...]:

@@ -1,6 +1,8 @@
 """The next work of a free slot, by the phase of the study.
 
-A trial that was cut short comes first, in every phase. Then:
+A trial that was cut short comes first, in every phase, and then a test of changed code
+(`ranking.referee`).
+Then:
 
 - *searching*: a paused trial, and then a new configuration. `search.promotion` tells which paused
   trial goes on in each phase.
@@ -27,10 +29,11 @@ from hpsearch.domain.facts import DecisionKind, Role
 from hpsearch.domain.history import History
 from hpsearch.domain.lifecycle import State
 from hpsearch.domain.phase import Phase
-from hpsearch.domain.records import Outcome, Trial
+from hpsearch.domain.records import REVISION, Outcome, Trial
 from hpsearch.domain.seeds import derived_seed
 from hpsearch.errors import UserError
 from hpsearch.search.promotion import IDLE, MAY_WIN
+from hpsearch.search.ranking.referee import Referee
 from hpsearch.study_file.models import StudySpec
 
 FirstConfiguration = tuple[Role, dict[str, Any]]
@@ -75,6 +78,7 @@ class Agenda:
         """The number of first configurations that have a trial."""
         self._searched = len(roles) - roles.count(Role.CONFIRM)
         """The number of trials, repeats left out."""
+        self._referee = Referee(history)
         self._queue: deque[int] = deque()
         self._total = spec.budget.per_trial.total
         self._continues_for = [trial.number for trial in history.trials if trial.goes_on_alone]
@@ -144,6 +148,9 @@ class Agenda:
             return queued
         if self._continues_for:
             return None
+        tests = self._test(headroom)
+        if tests is not None:
+            return tests
         self.update_phase(headroom)
         match self._context.progress.phase:
             case Phase.SEARCHING:
@@ -358,6 +365,23 @@ class Agenda:
         trial.params = dict(leader.params)
         trial.distributions = dict(leader.distributions)
         return Work(trial, DecisionKind.START, f"confirms trial {number}", [number])
+
+    def _test(self, headroom: Headroom) -> Work | None:
+        """The next run that tests a change of code."""
+        run = self._referee.next(headroom.now)
+        if run is None:
+            return None
+        history = self._context.history
+        leader = history.trials[history.revisions[run.revision - 1].trial]
+        if not headroom.including_kept_back().can_start(self._total, leader):
+            return None
+        trial = self._add(headroom.now, Role.CONFIRM)
+        trial.seed = derived_seed(self._context.spec.seed, run.revision, run.pair, "revision")
+        trial.params, trial.distributions = dict(leader.params), dict(leader.distributions)
+        trial.system_attrs = {REVISION: [*run]}
+        which = f"revision {run.revision}" if run.is_changed else f"the base of {run.revision}"
+        why = f"runs {which}, pair {run.pair + 1}"
+        return Work(trial, DecisionKind.START, why, [leader.number])
 
     def _add(self, now: float, role: Role) -> Trial:
         history = self._context.history

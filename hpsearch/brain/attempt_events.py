@@ -249,7 +249,8 @@ class AttemptEvents:
         self, running: CurrentAttempt, trial: Trial, kind: ErrorKind, text: str, now: float
     ) -> None:
         self.context.attempts.end(running, Outcome.FAILED, now, text)
-        if kind.of_configuration or not self._blames_node(running, trial, text, now):
+        is_own = kind.of_configuration or trial.revision_run is not None
+        if is_own or not self._blames_node(running, trial, text, now):
             self._give_up(trial, kind, text, now)
 
     def _blames_node(self, running: CurrentAttempt, trial: Trial, text: str, now: float) -> bool:
@@ -276,7 +277,8 @@ class AttemptEvents:
         trial.error_text = text
         self.context.log.note_expected(trial, None, None)
         self.context.log.move(trial, State.FAILED, ended=now)
-        self.context.progress.failed(kind, text)
+        if trial.revision_run is None:
+            self.context.progress.failed(kind, text)
 
     def _requeue(self, trial: Trial) -> None:
         self.context.log.move(trial, State.QUEUED)

@@ -19,9 +19,10 @@ from hpsearch.brain.budget.ledger import ChargeRate, Key, Spending
 from hpsearch.domain import events as ev
 from hpsearch.domain.facts import SHARING
 from hpsearch.domain.history import History
-from hpsearch.domain.records import Attempt, Outcome, Trial
+from hpsearch.domain.records import Attempt, Outcome, Trial, kept_before
 from hpsearch.domain.sharing import Sharing
 from hpsearch.study_file.models import StudySpec
+from trials.contract import Code
 
 GRACE_S = 30.0
 """Seconds past an attempt's time limit in which its worker may enforce the limit itself."""
@@ -303,8 +304,19 @@ class Attempts:
             time_limit_s=self._spec.budget.per_trial.time_limit_s,
             arithmetic=trial.arithmetic,
             memory_fraction=memory_fraction if slot.gpu_id else None,
+            code=self._code_of(trial),
         )
         self.send(launch)
+
+    def _code_of(self, trial: Trial) -> Code | None:
+        run = trial.revision_run
+        if run is None:
+            return None
+        revision = self._history.revisions[run.revision - 1]
+        before = self._history.revisions[: run.revision - 1]
+        patches = [each.patch for each in kept_before(before, revision.commit)]
+        patches += [revision.patch] * run.is_changed
+        return Code(revision.commit, tuple(patches), revision.harness)
 
     def began(self, running: CurrentAttempt, event: ev.Began) -> None:
         """Note that an attempt has come to train, or has failed at the start."""

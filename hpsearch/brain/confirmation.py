@@ -251,7 +251,8 @@ class Confirmation:
         return candidate
 
     def _repeats(self) -> list[Trial]:
-        return [self._history.trials[number] for number in self._history.repeats]
+        repeats = [self._history.trials[number] for number in self._history.repeats]
+        return [trial for trial in repeats if trial.repeats is not None]
 
     def _is_used_up(self) -> bool:
         """True if the repeats of the leaders, and all begun since, are as many as promised."""

@@ -74,6 +74,8 @@ class StudyProgress:
         """End the study at its target, but not before the end of a trial wanted in full, nor of one
         whose value is a mean over folds or seeds."""
         value = trial.value
+        if trial.revision_run is not None:
+            return
         in_full = self._is_mean or IN_FULL in trial.system_attrs
         if in_full and trial.resource < self._total:
             return

@@ -14,8 +14,9 @@ from hpsearch.domain import events as ev
 from hpsearch.domain.facts import DecisionKind, Interruption, RequestKind, Role
 from hpsearch.domain.lifecycle import State
 from hpsearch.domain.phase import Phase
-from hpsearch.domain.records import Outcome, Request, Trial
+from hpsearch.domain.records import Outcome, Request, Revision, Trial
 from hpsearch.errors import HpsearchError, UserError
+from hpsearch.search.ranking.selection import counts, place_of
 from hpsearch.study_file import space
 from hpsearch.study_file.models import StudySpec
 from hpsearch.study_file.reading import parse
@@ -53,6 +54,8 @@ class Requests:
                 self._propose(request, now)
             case RequestKind.BUDGET:
                 self._raise_budget(request.content)
+            case RequestKind.REVISE:
+                self._revise(request, now)
             case RequestKind.INTERRUPT:
                 self.context.progress.interrupt(
                     Interruption.REQUEST, f"stopped by {request.origin}"
@@ -62,6 +65,8 @@ class Requests:
         trial = self._trial(request.content["trial"])
         if trial.state.terminal:
             raise UserError(f"trial {trial.number} has ended already: {trial.state.value}")
+        if trial.role is Role.CONFIRM and trial.repeats is None:
+            raise UserError(f"trial {trial.number} tests a revision: it is needed")
         if trial.role is Role.CONFIRM:
             raise UserError(f"trial {trial.number} confirms trial {trial.repeats}: it is needed")
         why = f"stopped by {request.origin}"
@@ -86,6 +91,19 @@ class Requests:
             why += f": {content['why']}"
         self.context.log.decide(trial, DecisionKind.PROPOSE, why, now)
         request.trial = trial.number
+
+    def _revise(self, request: Request, now: float) -> None:
+        history, content = self.context.history, request.content
+        number, origin = len(history.revisions) + 1, request.origin
+        why, commit, patch = (str(content[name]) for name in ("why", "commit", "patch"))
+        harness = {str(path): str(digest) for path, digest in content["harness"].items()}
+        sign = self.context.spec.objective.sign
+        complete = [each for each in history.trials if each.state is State.COMPLETE]
+        ranked = sorted(filter(counts, complete), key=lambda trial: place_of(trial, sign))
+        if not ranked:
+            raise UserError("no trial is complete, with whose parameters a change can be tested")
+        best = ranked[0].number
+        history.touch_revision(Revision(number, now, origin, why, commit, patch, harness, best))
 
     def _raise_budget(self, changes: Mapping[str, Any]) -> None:
         context = self.context

@@ -209,6 +209,12 @@ class Proposal:
         str, Argument(metavar="CONFIGURATION", help='The parameters, such as "learning_rate=1e-4".')
     ] = ""
     like: Annotated[int | None, Option(min=0, help="A trial whose other parameters it has.")] = None
+    patch: Annotated[
+        Path | None, Option(metavar="FILE", help="A change of its command's code to test.")
+    ] = None
+    revision: Annotated[
+        str | None, Option(metavar="COMMIT", help="The same, as a git commit has it.")
+    ] = None
     why: Annotated[str, Option(help="The reason, for the record.")] = ""
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from hpsearch.domain.facts import ErrorKind
-from trials.contract import CheckpointSizes, Finding
+from trials.contract import CheckpointSizes, Code, Finding
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,6 +165,7 @@ class Launch:
     time_limit_s: float | None = None  # the attempt fails as a timeout past this many seconds
     arithmetic: Mapping[str, Any] | None = field(default=None, hash=False)  # of the trial so far
     memory_fraction: float | None = None  # of its GPU's memory; None for that of the slot
+    code: Code | None = field(default=None, hash=False)  # None for that of the study's folder
 
 
 @dataclass(frozen=True, slots=True)

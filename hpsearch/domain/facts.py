@@ -23,7 +23,7 @@ class Role(enum.StrEnum):
     DEFAULT = "default"  # the task's default settings
     ENQUEUED = "enqueued"  # it was asked for
     PROPOSED = "proposed"  # somebody asked for it while its study ran
-    CONFIRM = "confirm"  # it repeats another trial in full, on a fresh seed
+    CONFIRM = "confirm"  # it repeats another trial in full, or tests changed code, on a fresh seed
 
 
 class RequestKind(enum.StrEnum):
@@ -33,6 +33,15 @@ class RequestKind(enum.StrEnum):
     PROPOSE = "propose"  # try a configuration next
     BUDGET = "budget"  # raise a limit
     INTERRUPT = "interrupt"  # save everything and end its driver; it can be resumed
+    REVISE = "revise"  # test a change of its command's code
+
+
+class CodeVerdict(enum.StrEnum):
+    """The verdict on a change of a command's code."""
+
+    OPEN = "not decided yet"
+    KEEP = "keep"
+    DISCARD = "discard"
 
 
 class Interruption(enum.StrEnum):

@@ -17,6 +17,7 @@ from hpsearch.domain.records import (
     Environment,
     ReportRecord,
     Request,
+    Revision,
     StudyRecord,
     Trial,
     Version,
@@ -34,6 +35,7 @@ class Changes:
     decisions: list[Decision] = field(default_factory=list)
     environments: list[Environment] = field(default_factory=list)
     versions: list[Version] = field(default_factory=list)
+    revisions: list[Revision] = field(default_factory=list)
     requests: list[Request] = field(default_factory=list)
     begun_again: list[int] = field(default_factory=list)
     """Trials whose reports on record go, before any of `reports` is written."""
@@ -55,7 +57,10 @@ class History:
         self.trials: list[Trial] = trials or []
         self.versions: list[Version] = []
         """In order; version n is at index n - 1. Empty where none is on record."""
+        self.revisions: list[Revision] = []
+        """Changes of code, in order; number n is at index n - 1."""
         self._touched_study = False
+        self._touched_revisions: dict[int, None] = {}
         self._touched_trials: dict[int, None] = {}
         self._touched_attempts: dict[tuple[int, int], None] = {}
         self._touched_reports: dict[tuple[int, float], None] = {}
@@ -139,6 +144,12 @@ class History:
         self.versions.append(version)
         self._once.versions.append(version)
 
+    def touch_revision(self, revision: Revision) -> None:
+        """Mark a change of code as new or changed; a new one gets the next number, from 1."""
+        if revision.number > len(self.revisions):
+            self.revisions.append(revision)
+        self._touched_revisions[revision.number] = None
+
     def add_handled(self, request: Request) -> None:
         self._once.requests.append(request)
 
@@ -203,13 +214,14 @@ class History:
         """Return the records touched since the last call, and start again with none."""
         changes, self._once = self._once, Changes()
         changes.study = self.study if self._touched_study else None
+        changes.revisions = [self.revisions[n - 1] for n in self._touched_revisions]
         changes.trials = [self.trials[n] for n in self._touched_trials]
         changes.attempts = [self.trials[t].attempts[n - 1] for t, n in self._touched_attempts]
         changes.reports = [self.trials[t].reports[at] for t, at in self._touched_reports]
         for trial in changes.trials:
             if trial.state.terminal:  # there may be very many
                 trial.reports = packed(trial.reports)
-        self._touched_study = False
+        self._touched_study, self._touched_revisions = False, {}
         self._touched_trials, self._touched_attempts, self._touched_reports = {}, {}, {}
         return changes
 

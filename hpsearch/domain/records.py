@@ -9,11 +9,12 @@ metadata. A new field needs a migration beside it.
 from __future__ import annotations
 
 import enum
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from hpsearch.domain.facts import (
+    CodeVerdict,
     ConfirmationState,
     DecisionKind,
     EarlierStudy,
@@ -83,6 +84,18 @@ before that, which have left no reports."""
 OUT_OF_SPACE = "out_of_space"
 """The system attribute of a trial whose configuration the study's space does not have any more: the
 number of the version that left it out. It stays on record, and is neither ranked nor evidence."""
+
+
+REVISION = "revision"
+"""The system attribute of a trial that tests a change of code, a `RevisionRun`."""
+
+
+class RevisionRun(NamedTuple):
+    """One side of a pair of runs that test a change of code."""
+
+    revision: int
+    pair: int  # from 0
+    is_changed: bool  # false of the base
 
 
 def sign_of(direction: str) -> float:
@@ -273,6 +286,12 @@ class Trial:
         return OUT_OF_SPACE in self.system_attrs
 
     @property
+    def revision_run(self) -> RevisionRun | None:
+        """The part of the test of changed code that it is; None if it is none."""
+        found = self.system_attrs.get(REVISION)
+        return None if found is None else RevisionRun(*found)
+
+    @property
     def was_asked(self) -> bool:
         """True if its latest attempt was asked for."""
         return bool(self.attempts) and self.attempts[-1].device == ASKED
@@ -320,7 +339,8 @@ class Request:
     kind: RequestKind
     content: dict[str, Any]
     """Of `stop`: trial. Of `propose`: params and why. Of `budget`: the new limits, as the study
-    file writes them. Of `interrupt`: nothing."""
+    file writes them. Of `interrupt`: nothing. Of `revise`: why, commit, patch and harness, as
+    `Revision` has them."""
     origin: str  # the sender, for people
     created: float
     handled: float | None = None  # when the driver did or refused it; None while it waits
@@ -355,3 +375,28 @@ class Version:
     new_code: bool = False  # true if values before it may not compare with its own
     files: dict[str, str] = field(default_factory=dict)
     """The SHA-256 of the files that do not change while it goes on, by their path."""
+
+
+@dataclass(slots=True)
+class Revision:
+    """A row of `revisions`: a change of a command's code, and what its test has shown."""
+
+    number: int  # from 1, as they were asked for
+    created: float
+    origin: str  # who asked for it, for people
+    why: str
+    commit: str  # the git commit of its base
+    patch: str  # on that, and on those kept on it before
+    harness: dict[str, str]
+    """The SHA-256 of each file that measures it, by its path; the same in every one of its runs."""
+    trial: int  # whose parameters it is tested with
+    verdict: CodeVerdict = CodeVerdict.OPEN
+    reason: str = "its test has not begun"
+    evidence: float = 1.0  # the e-value that it is better than its base
+    pairs: int = 0  # that are complete
+    decided: float | None = None
+
+
+def kept_before(before: Sequence[Revision], commit: str) -> list[Revision]:
+    """The changes that the next one on a commit is tested on, by all before it."""
+    return [each for each in before if each.verdict is CodeVerdict.KEEP and each.commit == commit]

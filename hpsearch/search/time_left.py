@@ -316,7 +316,8 @@ class TimeLeft:
         promised = self._spec.search.promised_repeats
         if not promised:
             return 0.0
-        due = max(0, promised - len(self._repeats))
+        done = sum(trial.repeats is not None for trial in self._repeats)
+        due = max(0, promised - done)
         running = [trial for trial in self._repeats if _is_open(trial)]
         rests_s = [self._until_s(trial, self._total, now) for trial in running]
         full_s = self._start_up_s + self._total * self._pace

@@ -27,6 +27,7 @@ from hpsearch.domain.records import (
     Environment,
     ReportRecord,
     Request,
+    Revision,
     StudyRecord,
     Trial,
     Version,
@@ -37,6 +38,7 @@ from hpsearch.store import leases, schema
 from hpsearch.store.schema import (
     REPORT,
     REQUEST,
+    REVISED,
     STUDY,
     TRIAL,
     VERSIONED,
@@ -47,6 +49,7 @@ from hpsearch.store.schema import (
     environments,
     reports,
     requests,
+    revisions,
     studies,
     trials,
     versions,
@@ -68,6 +71,7 @@ TABLES: dict[Any, sa.Table] = {
     Environment: environments,
     Request: requests,
     Version: versions,
+    Revision: revisions,
 }
 """The table of each record."""
 
@@ -100,19 +104,19 @@ _FORGET_REPORTS = sa.delete(reports).where(
 )
 _ANSWER = sa.update(requests).where(REQUEST.id == sa.bindparam("of_request"))
 
-_WRITTEN = (Trial, Attempt, ReportRecord, Decision, Environment, Version)
+_WRITTEN = (Trial, Attempt, ReportRecord, Decision, Environment, Version, Revision)
 """What a commit adds, parents before children."""
 
 
 def inserts(dialect: sa.Dialect) -> Mapping[sa.Table, sa.Insert]:
     """By table, the statement that writes its records in the dialect of a database; those of
-    trials, attempts and reports replace a row with the same key."""
+    trials, attempts, reports and revisions replace a row with the same key."""
     # Named, because importing the dialect of another database takes long.
     insert_into = importlib.import_module(f"sqlalchemy.dialects.{dialect.name}").insert
     found: dict[sa.Table, sa.Insert] = {}
     for record in _WRITTEN:
         table = TABLES[record]
-        if table not in (trials, attempts, reports):
+        if table not in (trials, attempts, reports, revisions):
             found[table] = sa.insert(table)
             continue
         upsert = insert_into(table)
@@ -152,11 +156,17 @@ def read(connection: sa.Connection, history: History, since_revision: int) -> in
         raise leases.gone(study_id)
     history.study = StudyRecord(*found[1:])
     history.versions = records(connection, Version, VERSIONED.study_id == study_id)
+    history.revisions = revisions_of(connection, study_id)
     for trial in trials_since(connection, study_id, since_revision).values():
         if trial.number > len(history.trials):
             raise Damaged(f"trial {len(history.trials)} of {history.study.name} is missing")
         history.replace(trial)
     return int(found.revision)
+
+
+def revisions_of(connection: sa.Connection, study_id: int) -> list[Revision]:
+    """The changes of a study's code, in order."""
+    return records(connection, Revision, REVISED.study_id == study_id)
 
 
 def trials_since(connection: sa.Connection, study_id: int, revision: int) -> dict[int, Trial]:

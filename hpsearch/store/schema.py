@@ -25,6 +25,7 @@ from hpsearch.domain.records import (
     Environment,
     ReportRecord,
     Request,
+    Revision,
     StudyRecord,
     Trial,
     Version,
@@ -34,7 +35,7 @@ from hpsearch.store.cells import Cell, StoredDistribution
 Sql: TypeAlias = sa.ColumnElement[Any]
 Condition: TypeAlias = sa.ColumnElement[bool]
 
-VERSION = 3  # the schema version that this program reads and writes
+VERSION = 4  # the schema version that this program reads and writes
 
 metadata = sa.MetaData(
     naming_convention={
@@ -233,6 +234,13 @@ versions = sa.Table(
     *columns_of("versions", Version, key=("number",)),
 )
 
+revisions = sa.Table(
+    "revisions",
+    metadata,
+    _of_a_study("revisions", is_key=True),
+    *columns_of("revisions", Revision, key=("number",)),
+)
+
 requests = sa.Table(
     "requests",
     metadata,
@@ -266,5 +274,5 @@ both by the database's clock."""
 
 STUDY, TRIAL, ATTEMPT, REPORT = studies.c, trials.c, attempts.c, reports.c
 DECISION, ENVIRONMENT, REQUEST = decisions.c, environments.c, requests.c
-VERSIONED = versions.c
+VERSIONED, REVISED = versions.c, revisions.c
 """The columns of the tables."""

@@ -534,6 +534,8 @@ def request_in_words(request: Request) -> str:
         case RequestKind.BUDGET:
             limits = [f"{name} to {cell(value)}" for name, value in content.items()]
             return f"raise {', '.join(limits)}"
+        case RequestKind.REVISE:
+            return f"test a change of code ({content.get('why') or 'no reason given'})"
     params = content.get("params")
     tried = pairs(params) if isinstance(params, dict) and params else "a configuration"
     why = f" ({content['why']})" if content.get("why") else ""

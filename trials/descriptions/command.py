@@ -1,7 +1,7 @@
 """A command: a program of its own that trains, searched through its arguments."""
 
 from collections.abc import Iterator, Mapping
-from pathlib import PurePosixPath
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 from trials.contract import Problem, TaskError
@@ -70,9 +70,39 @@ _FIELDS = (
         limits=_NAMED,
     ),
     Field("config", (dict,), "with library: constants that the program is given"),
+    Field(
+        "measure",
+        (str,),
+        "a command that measures what run has left in {folder}, and prints the metrics as a line "
+        "of JSON; what run reports if missing",
+        limits=_NAMED,
+    ),
+    Field(
+        "harness",
+        (list,),
+        "with measure: files and folders that changed code may neither change nor read, beside "
+        "those that measure names",
+        limits={"minItems": 1, "items": _A_TEXT},
+    ),
 )
 _NOT_WITH_LIBRARY = ("report", "reports", "resource", "ends_early")
 """Keys that say how reports are found and when a trial ends."""
+
+
+_NOT_WITH_MEASURE = ("library", "report", "reports", "resource")
+
+
+def harness_of(task: Mapping[str, Any], base: Path) -> list[str]:
+    """The files and folders that measure what a command has trained, as paths from the folder of
+    the study file."""
+    if "measure" not in task:
+        return []
+    place = PurePosixPath(task.get("cwd", "."))
+    words = [PurePosixPath(word) for word in CommandLine(task["measure"]).plain_words]
+    scripts = [place / word for word in words if word.suffix[1:].isalpha()]
+    named = [each for each in scripts if not each.is_absolute() and (base / each).is_file()]
+    stated = map(PurePosixPath, task.get("harness", ()))
+    return list(dict.fromkeys(map(str, [*named, *stated])))
 
 
 def line_of(task: Mapping[str, Any]) -> CommandLine:
@@ -93,11 +123,13 @@ class CommandDescription(TaskDescription):
             return mistake.problems
         programs = programs_of(task)
         if programs is not None:
+            if "measure" in task:
+                return list(_measure_problems(task))
             return [*_problems_with_library(task), *programs.problems(task, ())]
         if "config" in task:
             what = "is for the program of a library; add library, or use settings"
             return [Problem("task.config", what)]
-        return list(_report_problems(task))
+        return [*_report_problems(task), *_measure_problems(task)]
 
     def problems_with_names(
         self, task: Mapping[str, Any], settings: Mapping[str, Any], space: Mapping[str, bool]
@@ -118,6 +150,26 @@ def _problems_with_library(task: Mapping[str, Any]) -> Iterator[Problem]:
         if name in task:
             what = f"is not used beside library: {task['library']}, which takes the reports"
             yield Problem(f"task.{name}", f"{what}; remove it")
+
+
+def _measure_problems(task: Mapping[str, Any]) -> Iterator[Problem]:
+    if "measure" not in task:
+        if "harness" in task:
+            yield Problem("task.harness", "is what measure needs; add measure, or remove it")
+        return
+    for name in _NOT_WITH_MEASURE:
+        if name in task:
+            yield Problem(f"task.{name}", "is not used beside measure, which reports; remove it")
+    for key in ("run", "measure"):
+        line = CommandLine(task[key])
+        if FOLDER not in line.names:
+            what = f"does not use {{{FOLDER}}}, through which run hands on what measure reads"
+            yield Problem(f"task.{key}", f"{what}; write it where that goes")
+    unknown = sorted(CommandLine(task["measure"]).names.difference(GIVEN))
+    if unknown:
+        yield Problem("task.measure", f"has no {{{unknown[0]}}}: it is given {', '.join(GIVEN)}")
+    for stated in task.get("harness", ()):
+        yield from _problems_with_place("task.harness", stated, "the folder of the study file")
 
 
 def _report_problems(task: Mapping[str, Any]) -> Iterator[Problem]:
@@ -151,10 +203,12 @@ def _problems_with_files(task: Mapping[str, Any]) -> Iterator[Problem]:
         yield Problem("task.report", f"{what}; write it where the folder of its logs goes")
 
 
-def _problems_with_place(where: str, stated: str) -> Iterator[Problem]:
+def _problems_with_place(
+    where: str, stated: str, inside: str = "the attempt's folder"
+) -> Iterator[Problem]:
     place = PurePosixPath(stated)
     if place.is_absolute() or ".." in place.parts:
-        yield Problem(where, f"must be a path inside the attempt's folder, not {stated!r}")
+        yield Problem(where, f"must be a path inside {inside}, not {stated!r}")
 
 
 def _unknown(line: CommandLine, known: list[str]) -> Iterator[Problem]:

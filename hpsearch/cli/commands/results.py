@@ -80,6 +80,12 @@ def show(
         int | None,
         Option("--attempt", min=1, max=LARGEST_COUNT, help="With --log, the only attempt to show."),
     ] = None,
+    revisions: Annotated[
+        bool, Option("--revisions", help="Show the changes of code that NAME has tested.")
+    ] = False,
+    patch: Annotated[
+        int | None, Option("--patch", min=1, help="Print the patch of one of these, for git apply.")
+    ] = None,
     storage: Storage = DEFAULT_STORAGE,
     format: TreeFormatOption = TreeFormat.TABLE,
     watch: Annotated[
@@ -87,9 +93,13 @@ def show(
     ] = False,
 ) -> None:
     """Show everything that is recorded about one trial, or its log, or compare several."""
+    from hpsearch.cli.results import listing
     from hpsearch.cli.results.listing import name_and_numbers, print_comparison, print_trial
     from hpsearch.cli.results.logs import print_logs
 
+    if revisions or patch is not None:
+        listing.print_revisions(trials[0], patch, format, storage)
+        return
     name, numbers = name_and_numbers(trials)
     if log or attempt is not None:
         if not log or format is not TreeFormat.TABLE:

@@ -1,5 +1,6 @@
 """`hpsearch ls`, `status`, `trials` and `show`: studies, and one trial or several in full."""
 
+import sys
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import closing, nullcontext
@@ -19,6 +20,7 @@ from hpsearch.errors import NoDatabase, StudyNotFound, UserError
 from hpsearch.store.reading.attempts import logs_of
 from hpsearch.store.reading.best import details_again
 from hpsearch.store.reading.queries import Rows, each_trial, find_study
+from hpsearch.store.reading.revisions import revision_rows
 from hpsearch.store.reading.rounds import over_rounds
 from hpsearch.store.reading.status import list_studies, study_status
 from hpsearch.store.reading.trust import study_trust
@@ -191,6 +193,20 @@ def print_trial(name: str | None, number: int, format: TreeFormat, storage: str)
             note(words.over_rounds(over, study.budget))
     else:
         output.emit_tree(documents.trial_document(study, detail), format)
+
+
+def print_revisions(name: str, number: int | None, format: TreeFormat, storage: str) -> None:
+    """Print the changes of code that a study has tested, or the patch of one. Raises UserError."""
+    with reading(storage) as connection:
+        found = revision_rows(connection, chosen_study(connection, name).id)
+    if number is not None:
+        if number > len(found):
+            raise UserError(f"study {name} has no revision {number}", f"it has {len(found)}")
+        sys.stdout.write(found[number - 1]["patch"])
+    elif format is not TreeFormat.TABLE:
+        output.emit_tree({"study": name, "revisions": found}, format)
+    else:
+        show(tables.revisions(found, terminal_width()))
 
 
 def print_comparison(

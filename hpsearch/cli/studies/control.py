@@ -22,6 +22,7 @@ from hpsearch.running.creation.study import spec_of
 from hpsearch.running.driver.removal import Emptied, remove_checkpoints
 from hpsearch.running.study_run.ownership import owning, refuse_if_held
 from hpsearch.running.study_run.requests import ask
+from hpsearch.running.study_run.revision import revision_of_study
 from hpsearch.store.leases import Lease
 from hpsearch.store.owners import person, shown
 from hpsearch.store.reading.queries import find_study, names_checkpoints, trial_detail
@@ -58,6 +59,9 @@ def _is_cancelled(name: str, storage: str) -> bool:
 
 def propose(name: str, proposal: Proposal, storage: str) -> None:
     text, like = proposal.configuration, proposal.like
+    if proposal.patch is not None or proposal.revision is not None:
+        _revise(name, proposal, storage)
+        return
     if not text and like is None:
         example = 'for example: hpsearch enqueue NAME "lr=1e-4"'
         raise UserError("there is nothing to try", example)
@@ -76,6 +80,18 @@ def propose(name: str, proposal: Proposal, storage: str) -> None:
         content = {"params": params, "why": proposal.why}
         done = f"study {name} tries it next, as trial"
         _ask(store, name, RequestKind.PROPOSE, content, done)
+
+
+def _revise(name: str, proposal: Proposal, storage: str) -> None:
+    file, commit = proposal.patch, proposal.revision
+    if proposal.configuration or proposal.like is not None or (file and commit):
+        message = "one change of code is tested at a time, with the best parameters so far"
+        raise UserError(message, "give --patch or --revision alone, with --why")
+    with closing(Store.open(storage, create=False)) as store:
+        patch = None if file is None else file.read_text(encoding="utf-8")
+        content = revision_of_study(store, name, proposal.why, patch=patch, commit=commit or "HEAD")
+        done = f"study {name} tests it: hpsearch show {name} --revisions"
+        _ask(store, name, RequestKind.REVISE, content, done)
 
 
 def raise_budget(store: Store, name: str, limits: Mapping[str, float | str]) -> None:

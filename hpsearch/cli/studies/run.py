@@ -13,7 +13,7 @@ from hpsearch.cli.output import command, log_as_notes, note, submitted_by
 from hpsearch.cli.results.best import print_result
 from hpsearch.cli.studies.check import earlier_studies
 from hpsearch.cli.studies.control import raise_budget
-from hpsearch.domain.facts import Role
+from hpsearch.domain.facts import CodeVerdict, RequestKind, Role
 from hpsearch.domain.history import History
 from hpsearch.domain.lifecycle import State
 from hpsearch.domain.numbers import number as number_text
@@ -172,7 +172,12 @@ def resume_study(
         if finish is not None:
             _note_finish(spec, history, finish)
         elif study.state is StudyState.FINISHED and not (
-            budget or known_good or had or changes.allowed or changes.widened
+            budget
+            or known_good
+            or had
+            or changes.allowed
+            or changes.widened
+            or _has_revisions(store, history)
         ):
             note(f"study {name} has already ended: {study.reason}")
             note(f"to continue it, raise a limit: hpsearch resume {name} --trials N")
@@ -201,6 +206,12 @@ def resume_study(
         if finish is not None:
             _refuse_unfinished(history, finish)
         retries.refuse_idle(history, had)
+
+
+def _has_revisions(store: Store, history: History) -> bool:
+    """True if a change of the study's code waits for its test, or for more of it."""
+    asked = any(each.kind is RequestKind.REVISE for each in store.waiting(history.study.id))
+    return asked or any(each.verdict is CodeVerdict.OPEN for each in history.revisions)
 
 
 def _refuse_changed(store: Store, history: History, seal: Seal) -> None:

@@ -24,8 +24,10 @@ from hpsearch.domain.numbers import finite
 from hpsearch.errors import HpsearchError
 from hpsearch.plugins.mcp.campaign import Campaign
 from hpsearch.running.study_run.requests import ask
+from hpsearch.running.study_run.revision import revision_of_study
 from hpsearch.store.reading.best import details_again
 from hpsearch.store.reading.queries import LARGEST_NUMBER, StudyHead, find_study, trial_rows
+from hpsearch.store.reading.revisions import revision_rows
 from hpsearch.store.reading.status import list_studies, study_status
 from hpsearch.store.reading.trust import study_trust
 from hpsearch.store.store import Store
@@ -48,6 +50,10 @@ Study = Annotated[
     Field(
         max_length=MOST_CHARACTERS, description="The study's name, as the tool `studies` lists it."
     ),
+]
+Why = Annotated[
+    str,
+    Field(min_length=1, max_length=MOST_CHARACTERS, description="The reason, for the record."),
 ]
 Number = Annotated[int, Field(ge=0, le=LARGEST_NUMBER, description="The number of a trial.")]
 
@@ -119,6 +125,12 @@ class Reader:
         with closing(Store.open(self._storage, create=False)) as store:
             return beliefs_document(store, study)
 
+    def revisions(self, study: Study) -> list[Plain]:
+        """The changes of code that were tested: who, why, patch, cost, verdict and its reason. The
+        base of the next is the last `commit`, with all patches on it that were kept."""
+        with self._study(study) as (connection, head):
+            return [_plain(each) for each in revision_rows(connection, head.id)]
+
     def report(self, study: Study) -> str:
         """The report on a study, as Markdown: its result, budget, failures, environment."""
         with self._study(study) as (connection, head):
@@ -167,7 +179,8 @@ def server_of(
     studies, and with `limits` those for studies of the agent's own within them."""
     reader = Reader(storage)
     reading = (reader.studies, reader.status, reader.best, reader.trials, reader.trial)
-    reads: list[Callable[..., Any]] = [*reading, reader.compare, reader.report, reader.beliefs]
+    looked_at = (reader.compare, reader.revisions, reader.report, reader.beliefs)
+    reads: list[Callable[..., Any]] = [*reading, *looked_at]
     tools = [_strict(read, _READS) for read in reads]
     campaign = None if limits is None else Campaign(storage, limits)
     if campaign is not None:
@@ -239,12 +252,7 @@ def _changes(storage: str, own: Campaign | None) -> list[Tool]:
                 description="Parameters inside the study's space; missing ones are drawn.",
             ),
         ],
-        why: Annotated[
-            str,
-            Field(
-                min_length=1, max_length=MOST_CHARACTERS, description="The reason, for the record."
-            ),
-        ],
+        why: Why,
         context: Context[Any, Any],
     ) -> Plain:
         """Let a running study try a configuration next. It is a trial with the role `proposed`
@@ -252,11 +260,23 @@ def _changes(storage: str, own: Campaign | None) -> list[Tool]:
         content = {"params": params, "why": why}
         return asked(study, RequestKind.PROPOSE, content, context)
 
+    def try_patch(
+        study: Study,
+        patch: Annotated[str, Field(min_length=1, description="As `git diff` prints it.")],
+        why: Why,
+        context: Context[Any, Any],
+    ) -> Plain:
+        """Have a change of the code of a study's command tested in pairs of runs with the code that
+        it changes; `revisions` tells the verdict. What measures it cannot be changed."""
+        with closing(Store.open(storage, create=False)) as store:
+            content = revision_of_study(store, study, why, patch=patch)
+        return asked(study, RequestKind.REVISE, content, context)
+
     def stop_trial(study: Study, number: Number, context: Context[Any, Any]) -> Plain:
         """End one trial of a running study for good; its slot goes to others."""
         return asked(study, RequestKind.STOP, {"trial": number}, context)
 
-    return [_strict(propose, _ADDS), _strict(stop_trial, _ENDS)]
+    return [_strict(propose, _ADDS), _strict(try_patch, _ADDS), _strict(stop_trial, _ENDS)]
 
 
 def _asked(storage: str, study: str, kind: RequestKind, content: Plain, origin: str) -> Plain:

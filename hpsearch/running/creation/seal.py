@@ -4,7 +4,7 @@ What a version of a study is sealed with must stay as it is while that version g
 
 - a function: its module, what that imports from its folder, and the files that `args` name;
 - a command: the sources and configurations that it names, and what these import or name. Its other
-  words may be files that it writes;
+  words may be files that it writes. And its harness, which `measure` needs;
 - a built-in task: its data, a folder by the names and sizes of its files.
 
 Imports are read, not run. Where a program imports by names that it makes up, all sources of its
@@ -22,7 +22,8 @@ from pathlib import Path
 
 from hpsearch.study_file.models import StudySpec
 from trials.descriptions.builtin import BUILT_IN
-from trials.descriptions.command import COMMAND, line_of
+from trials.descriptions.command import COMMAND, harness_of, line_of
+from trials.tasks.command.checkout import digests
 from trials.tasks.function import own
 
 CHUNK_BYTES = 1 << 20
@@ -63,6 +64,9 @@ def seal_of(spec: StudySpec) -> Seal:
     if spec.task["kind"] in BUILT_IN:
         folders = [base / name for name in _names(spec) if _is_folder(base / name)]
         kept |= {_relative(folder, base): _listing(folder) for folder in folders}
+    if is_command:
+        measures = digests(base, harness_of(spec.task, base))
+        found, kept = {**found, **measures}, {**kept, **measures}
     return Seal(found, kept, whole.hexdigest() if files else None)
 
 

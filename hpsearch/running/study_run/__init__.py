@@ -8,6 +8,7 @@
 - `signals`: Ctrl-C, SIGTERM and the like
 - `ends`: the ends of a study that may go on, as errors
 - `retries`: failed trials that run again
-- `versions`: the code, data and study file that trials were trained with
+- `versions`: the code, data and study file that trials were trained with; `revision`: a change of
+  code that is to be tested
 - `requests`: requests to a study that runs elsewhere; `file_changes`: a study file that was changed
 """

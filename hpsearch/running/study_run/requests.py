@@ -39,7 +39,7 @@ def send(
     with store.reading() as connection:
         study = find_study(connection, name)
     is_driven = study.driver is not None
-    if not is_driven and study.state is StudyState.FINISHED:
+    if not is_driven and study.state is StudyState.FINISHED and kind is not RequestKind.REVISE:
         message = f"study {name} has ended: {study.reason}"
         raise UserError(message, f"to continue it: hpsearch resume {name} --trials N")
     return store.add_request(name, Request(0, kind, content, origin, time.time())), is_driven

@@ -9,6 +9,7 @@
 `in_order`    the same while a study runs: read again only where trials have changed
 `contenders`  the trials that have learnt something, and the complete ones that may be the best
 `metric_bounds` the bounds of a metric
+`referee`     whether changed code is better
 `no_effect`   parameters in which trials differ, and whose reports are the same
 `trust`       the correlation of the standing at a rung with the end
 """

@@ -8,4 +8,5 @@
   report; `trust`: how far its rungs can be trusted;
   `own_ends`: trials that ended before the budget, or went beyond it;
   `rounds`: how far values vary over folds or seeds
+- `revisions`: the changes of code that a study tests
 """

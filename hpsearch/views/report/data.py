@@ -9,6 +9,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -25,6 +26,7 @@ from hpsearch.store.reading.attempts import idle_seconds
 from hpsearch.store.reading.best import GoalColumns
 from hpsearch.store.reading.history_frames import HistoryFrames, Shown, history_frames
 from hpsearch.store.reading.queries import StudyHead, TrialRow
+from hpsearch.store.reading.revisions import revision_rows
 from hpsearch.store.reading.status import StudyStatus, study_status
 from hpsearch.views.result import StudyResult, study_result
 
@@ -42,6 +44,7 @@ class ReportData:
     now: float  # the time at which it was read, in seconds since the epoch
     until: float  # the time until which it is known
     attempts: pd.DataFrame  # its attempts, with an end each (`closed`)
+    revisions: Sequence[Mapping[str, Any]]  # as `store.reading.revisions` has them
     command: Callable[[str], str]
     """Completes a command, such as ``best NAME``, so that it can be repeated where it is read."""
 
@@ -73,7 +76,8 @@ def report_data(
     until = history.last if study.driver is None else now
     status = study_status(connection, study, result.ranked)
     attempts = closed(history.attempts, until)
-    return ReportData(study, status, history, result, now, until, attempts, command)
+    revisions = revision_rows(connection, study.id)
+    return ReportData(study, status, history, result, now, until, attempts, revisions, command)
 
 
 _PURPOSES = {

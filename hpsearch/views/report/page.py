@@ -217,6 +217,10 @@ def _origin(data: ReportData) -> PageSection | None:
     if len(versions) > 1:
         told = [(str(each.number), foreign(words.version(each))) for each in versions]
         tables.append(PageTable("Versions", ("version", "since"), told, frozenset({0})))
+    if data.revisions:
+        keys = ("number", "verdict", "reason", "origin", "why")
+        tried = [[foreign(str(each[key])) for key in keys] for each in data.revisions]
+        tables.append(PageTable("Changes of code", ("revision", *keys[1:]), tried, frozenset({0})))
     code = [("Study file", data.study.spec)] if data.study.spec else []
     if not tables and not code:
         return None

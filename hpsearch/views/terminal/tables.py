@@ -103,6 +103,16 @@ def studies(summaries: Iterable[StudySummary], width: Width) -> Table:
     return table(heads, rows, width)
 
 
+def revisions(tested: Iterable[Mapping[str, Any]], width: Width) -> Table:
+    heads: list[Head] = [("revision", NUMERIC), "verdict", "because", ("pairs", NUMERIC)]
+    heads += [("compute time", NUMERIC), "by", "why"]
+    rows = []
+    for each in tested:
+        cells = [str(each["number"]), each["verdict"], each["reason"], str(each["pairs"])]
+        rows.append([*cells, duration(each["gpu_seconds"]), each["origin"], each["why"]])
+    return table(heads, rows, width)
+
+
 def best_value(summary: StudySummary) -> str:
     if summary.best is None:
         return NOTHING

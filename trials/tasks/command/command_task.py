@@ -7,15 +7,17 @@ task:
 
 import os
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from trials.contract import Setting, Setup, TaskError
 from trials.descriptions import report_pattern
-from trials.descriptions.command import line_of
+from trials.descriptions.command import harness_of, line_of
 from trials.descriptions.command_line import CommandLine
 from trials.descriptions.programs import Start, Surroundings, programs_of, report_files_of
 from trials.tasks.command import starting
+from trials.tasks.command.measuring import measured
 from trials.tasks.command.report_stream import FROM_0
 from trials.tasks.command.run import Command, CommandRun
 
@@ -33,6 +35,9 @@ class CommandTask:
         if not folder.is_dir():
             raise TaskError.at("task.cwd", f"there is no folder {folder}")
         _demand_program(line, folder)
+        for name in harness_of(task, base):
+            if not (base / name).exists():
+                raise TaskError.at("task.harness", f"there is no {name} in {base}")
         programs, files = programs_of(task), report_files_of(task)
         fault = None if files is None else files[0].fault()
         if fault is not None:
@@ -41,7 +46,8 @@ class CommandTask:
             task=task,
             line=line,
             base=folder,
-            surround=_surround if programs is None else programs.surround,
+            root=base,
+            surround=partial(_surround, base) if programs is None else programs.surround,
             patterns=tuple(map(report_pattern.ReportPattern, report_pattern.texts_of(task))),
             ends_early=task.get("ends_early", True),
             resumes=task.get("resumes", programs is None),
@@ -60,7 +66,14 @@ class CommandTask:
         return CommandRun(self._command, setup)
 
 
-def _surround(start: Start) -> Surroundings:
+def _surround(base: Path, start: Start) -> Surroundings:
+    if "measure" in start.task:
+        return Surroundings(
+            words=CommandLine(start.task["run"]).filled(start.values),
+            resource=report_pattern.RESOURCE,
+            reports=start.home / "none",  # all that it prints is log
+            summary=partial(measured, start, base),
+        )
     reports, files = start.task.get("reports"), report_files_of(start.task)
     usual = report_pattern.RESOURCE if files is None else files[0].resource
     resource, reader = start.task.get("resource", usual), None

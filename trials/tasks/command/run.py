@@ -15,8 +15,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from trials.contract import Finding, ProgramFailed, Report, Setup, Severity
-from trials.descriptions.command import GRACE_S
+from trials.checkpoints.disk.whole_folders import removed_on_error
+from trials.contract import Code, Finding, ProgramFailed, Report, Setup, Severity
+from trials.descriptions.command import GRACE_S, harness_of
 from trials.descriptions.command_line import BUDGET, FOLDER, PARAMS, RESUME, SEED, CommandLine
 from trials.descriptions.programs import Start, Surroundings
 from trials.descriptions.report_pattern import ReportPattern
@@ -25,6 +26,7 @@ from trials.running.exit_codes import NOT_STARTED, exit_text
 from trials.running.reported import Stopwatch
 from trials.settings import in_full
 from trials.tasks.command.attempt_folder import AttemptFolder
+from trials.tasks.command.checkout import check_out, confined
 from trials.tasks.command.output import Output
 from trials.tasks.command.program import Program, Source, own_environment
 from trials.tasks.command.report_stream import ReportLine, ReportStream
@@ -53,7 +55,8 @@ class Command:
 
     task: Mapping[str, Any]
     line: CommandLine
-    base: Path
+    base: Path  # the folder that it runs in
+    root: Path  # the folder of the study file
     surround: Callable[[Start], Surroundings]
     patterns: tuple[ReportPattern, ...]
     ends_early: bool
@@ -84,6 +87,10 @@ class CommandRun:
         values, home = self._values(is_continued=bool(progress)), self._folder.home
         start = Start(command.task, setup, values, self._folder.path, home)
         self._surroundings = around = command.surround(start)
+        self._place, self._words = command.base, around.words
+        if setup.code is not None:
+            with removed_on_error(home):
+                self._place, self._words = self._checked_out(setup.code)
         metric = None if setup.goal is None else setup.goal.metric
         self._stream = ReportStream(command.patterns, around, metric, self._output)
         self._program: Program | None = None
@@ -142,6 +149,15 @@ class CommandRun:
             values[PARAMS] = folder.write_params(setup.params)
         return values
 
+    def _checked_out(self, code: Code) -> tuple[Path, list[str]]:
+        command, home = self._command, self._folder.home
+        harness = harness_of(command.task, command.root)
+        place = check_out(code, command.root, harness, home)
+        words = confined(self._words, command.root, harness, home)
+        if words == self._words:
+            self._output.note("unshare does not work here: the harness is not hidden from it")
+        return place / command.task.get("cwd", "."), words
+
     def _started(self) -> Program:
         around = self._surroundings
         self._output.note(f"attempt {self._setup.attempt}: {' '.join(around.words)}")
@@ -149,7 +165,7 @@ class CommandRun:
         if around.path:
             places = [*map(str, around.path), environment.get("PYTHONPATH", "")]
             environment["PYTHONPATH"] = os.pathsep.join(filter(None, places))
-        program = Program(around.words, self._command.base, environment)
+        program = Program(self._words, self._place, environment)
         if program.other_python is not None:
             self._output.note(f"it runs on {program.other_python}, not on {sys.executable}")
         return program

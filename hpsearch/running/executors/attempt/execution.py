@@ -208,6 +208,7 @@ class Execution:
             goals=self._config.goals,
             ranks=self.ranks,
             share=self.state.memory_fraction_for(order),
+            code=order.code,
         )
         task = self.state.task
         data = self.state.data_for(order, given)

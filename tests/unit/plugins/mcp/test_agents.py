@@ -13,13 +13,17 @@ import pytest
 
 from hpsearch.domain.facts import RequestKind
 from hpsearch.domain.history import Changes
+from hpsearch.running.creation.study import create_study
 from hpsearch.store.owners import this_process
 from hpsearch.store.store import Store
+from support.files.changed_code import GAIN, READS, TASK, ChangedCode
+from support.studies.small import spec_with
 
 mcp = pytest.importorskip("mcp", reason="needs the extra mcp")
 
 PROGRAM = "from hpsearch.cli.main import main; main()"
-READING = {"studies", "status", "best", "trials", "trial", "compare", "report", "beliefs"}
+READING = {"studies", "status", "best", "trials", "trial", "compare", "revisions", "report"}
+READING |= {"beliefs"}
 
 
 def served(url: str, do: Callable[[Any], Awaitable[Any]], *options: str, most_s: float = 60) -> Any:
@@ -175,7 +179,7 @@ def test_an_agent_asks_a_studys_driver_which_may_refuse(flowers, sqlite_url):
 
         async def change(client):
             tools = (await client.list_tools()).tools
-            assert {tool.name for tool in tools} == READING | {"propose", "stop_trial"}
+            assert {tool.name for tool in tools} == READING | {"propose", "try_patch", "stop_trial"}
             call = client.call_tool
             proposed = {"study": "flowers", "params": {"lr": 0.2}, "why": "the best is near"}
             first = content(await call("propose", proposed))
@@ -215,6 +219,28 @@ def test_a_skill_for_agents_is_in_the_package_and_names_tools_that_are_there(run
     assert said.startswith("---\nname: hpsearch\ndescription: ")
     named = set(re.findall(r"`([a-z]+)`", said))
     assert {"grant", "start", "ask", "tell", "beliefs", "propose", "best", "stop"} <= named
+
+
+def test_an_agent_asks_for_the_test_of_a_patch_and_hears_why_another_is_not_tested(
+    sqlite_url, tmp_path
+):
+    code = ChangedCode(tmp_path / "code")
+
+    async def try_both(client):
+        call = client.call_tool
+        cheat = {"study": "plain", "patch": code.patch(*READS), "why": "more data"}
+        gain = {"study": "plain", "patch": code.patch(*GAIN), "why": "more data"}
+        refused = complaint(await call("try_patch", cheat))
+        told = content(await call("try_patch", gain))["told"]
+        return refused, told, content(await call("revisions", {"study": "plain"}))
+
+    with closing(Store.open(sqlite_url)) as store:
+        made = create_study(store, spec_with(base=code.folder, task=TASK), "").study
+        refused, told, revisions = served(sqlite_url, try_both, "--allow-changes")
+        (asked,) = store.waiting(made.id)
+    assert "it names data/valid, which belongs to the harness" in refused
+    assert told == "no driver works on the study: the next one sees to it"
+    assert (asked.kind, asked.content["why"], revisions) == (RequestKind.REVISE, "more data", [])
 
 
 def test_a_database_that_is_not_there_is_told_before_anything_is_served(run, tmp_path):
