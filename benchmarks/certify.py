@@ -27,9 +27,9 @@ from hpsearch.domain.facts import Role
 from hpsearch.domain.history import History
 from hpsearch.domain.lifecycle import State
 from hpsearch.domain.records import StudyRecord, Trial
-from hpsearch.search.ranking.certificate import Certificate
 from hpsearch.search.ranking.repeats import t_below
 from hpsearch.search.ranking.selection import leading
+from hpsearch.search.ranking.verdicts.certificate import Certificate
 from hpsearch.study_file.models import PAIRS
 from races.curves import Recorded, recorded_tasks
 from tables import arguments, show, write

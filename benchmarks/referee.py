@@ -30,7 +30,7 @@ from sklearn.metrics import log_loss
 from sklearn.neural_network import MLPClassifier
 
 from hpsearch.domain.facts import CodeVerdict
-from hpsearch.search.ranking.referee import level_of, ruling
+from hpsearch.search.ranking.verdicts.referee import level_of, ruling
 from tables import arguments, show
 
 DOCS = Path(__file__).parents[1] / "docs"

@@ -1,7 +1,7 @@
 """The next work of a free slot, by the phase of the study.
 
 A trial that was cut short comes first, in every phase, and then a test of changed code
-(`ranking.referee`).
+(`ranking.verdicts.referee`).
 Then:
 
 - *searching*: a paused trial, and then a new configuration. `search.promotion` tells which paused
@@ -33,7 +33,7 @@ from hpsearch.domain.records import REVISION, Outcome, Trial
 from hpsearch.domain.seeds import derived_seed
 from hpsearch.errors import UserError
 from hpsearch.search.promotion import IDLE, MAY_WIN
-from hpsearch.search.ranking.referee import Referee
+from hpsearch.search.ranking.verdicts.referee import Referee
 from hpsearch.study_file.models import StudySpec
 
 FirstConfiguration = tuple[Role, dict[str, Any]]

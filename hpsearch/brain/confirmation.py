@@ -7,9 +7,9 @@ the race; a running repeat counts. A leader is out while the probability that it
 than the first one is below 5% (`repeats.BEHIND`): racing (Maron and Moore 1994; Birattari et al.
 2002, F-Race) with a Bayesian rule in place of a test. The n-th repeats of all have the same seed.
 
-To certify, the best trial is the candidate (`ranking.certificate`) until its question is closed: it
-is shown to be better, or is not expected to be shown within `FURTHER` times the promised pairs, or
-within what is left. Then another one may be asked about that the search finds.
+To certify, the best trial is the candidate (`verdicts.certificate`) until its question is closed:
+it is shown to be better, or is not expected to be shown within `FURTHER` times the promised pairs,
+or within what is left. Then another one may be asked about that the search finds.
 
 Slots that the end of the search no longer needs begin with the leaders that are likely to stay
 among them. Once nothing of the search runs, it waits until all repeats that are due have been
@@ -27,11 +27,11 @@ from hpsearch.domain.history import History
 from hpsearch.domain.lifecycle import State
 from hpsearch.domain.records import IN_FULL, Trial, sign_of
 from hpsearch.domain.seeds import derived_seed
-from hpsearch.search.ranking.certificate import Certificate, defaults_among
 from hpsearch.search.ranking.contenders import Contenders, first_of, guess_of, has_learnt
 from hpsearch.search.ranking.in_order import InOrder
 from hpsearch.search.ranking.repeats import Repeats, runs_of
 from hpsearch.search.ranking.selection import counts, place_of
+from hpsearch.search.ranking.verdicts.certificate import Certificate, defaults_among
 from hpsearch.study_file.models import PAIRS, StudyBudget, StudySpec
 
 FURTHER = 4

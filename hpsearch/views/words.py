@@ -14,10 +14,10 @@ from hpsearch.domain.lifecycle import State
 from hpsearch.domain.numbers import NOTHING, cell, count, duration, in_unit, moment, number, pairs
 from hpsearch.domain.records import Decision, Environment, Request, Version
 from hpsearch.search.ranking.again import Again
-from hpsearch.search.ranking.certificate import Claim
 from hpsearch.search.ranking.repeats import expectation
 from hpsearch.search.ranking.selection import Candidate, Ranked, likely_range, standing
 from hpsearch.search.ranking.trust import Correlation, RungVerdict
+from hpsearch.search.ranking.verdicts.certificate import Claim
 from hpsearch.store.reading.attempts import Origins, code_of
 from hpsearch.store.reading.best import LastWord
 from hpsearch.store.reading.own_ends import OwnEnds

@@ -14,8 +14,8 @@ from hpsearch.domain.history import History
 from hpsearch.domain.lifecycle import State
 from hpsearch.domain.phase import Phase
 from hpsearch.domain.records import Trial
-from hpsearch.search.ranking.certificate import Certificate, Claim, defaults_among
 from hpsearch.search.ranking.selection import counts
+from hpsearch.search.ranking.verdicts.certificate import Certificate, Claim, defaults_among
 from hpsearch.study_file.models import PAIRS, StudySpec
 from support.studies.small import Bowl, Simulation, budget_of, search_by, spec_with
 from trials.contract import Diverged

@@ -17,10 +17,9 @@ from hpsearch.cli.output import Format, TreeFormat, note, show, terminal_width
 from hpsearch.cli.streams import held_back
 from hpsearch.domain.plugins.queued import QueuedJob
 from hpsearch.errors import NoDatabase, StudyNotFound, UserError
-from hpsearch.store.reading.attempts import logs_of
+from hpsearch.store.reading.attempts import logs_of, revision_rows
 from hpsearch.store.reading.best import details_again
 from hpsearch.store.reading.queries import Rows, each_trial, find_study
-from hpsearch.store.reading.revisions import revision_rows
 from hpsearch.store.reading.rounds import over_rounds
 from hpsearch.store.reading.status import list_studies, study_status
 from hpsearch.store.reading.trust import study_trust

@@ -25,9 +25,9 @@ from hpsearch.errors import HpsearchError
 from hpsearch.plugins.mcp.campaign import Campaign
 from hpsearch.running.study_run.requests import ask
 from hpsearch.running.study_run.revision import revision_of_study
+from hpsearch.store.reading.attempts import revision_rows
 from hpsearch.store.reading.best import details_again
 from hpsearch.store.reading.queries import LARGEST_NUMBER, StudyHead, find_study, trial_rows
-from hpsearch.store.reading.revisions import revision_rows
 from hpsearch.store.reading.status import list_studies, study_status
 from hpsearch.store.reading.trust import study_trust
 from hpsearch.store.store import Store

@@ -1,17 +1,22 @@
-"""The records of attempts: their environment, arithmetic and logs, and when slots waited."""
+"""The records of attempts: their environment, arithmetic and logs, the code that they ran and the
+changes of it that were tested, and when slots waited.
+"""
 
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
+from hashlib import sha256
 from math import inf
+from typing import Any
 
 from sqlalchemy import Connection, select
 from sqlalchemy.sql.functions import count
 from sqlalchemy.sql.functions import max as sa_max
 from sqlalchemy.sql.functions import min as sa_min
 
-from hpsearch.domain.facts import IDLE_KEPT_S
-from hpsearch.domain.records import Environment, Version
-from hpsearch.store.contents import records
+from hpsearch.domain.facts import IDLE_KEPT_S, Role
+from hpsearch.domain.records import Environment, Trial, Version
+from hpsearch.store.contents import records, revisions_of
 from hpsearch.store.reading.queries import StudyHead, TrialDetail, rows_of, trials_of
 from hpsearch.store.schema import ATTEMPT, ENVIRONMENT, RANKED, TRIAL, VERSIONED
 from trials.checkpoints import folders
@@ -25,6 +30,21 @@ def environments_of(connection: Connection, study: StudyHead) -> list[Environmen
 
 def versions_of(connection: Connection, study_id: int) -> list[Version]:
     return records(connection, Version, VERSIONED.study_id == study_id)
+
+
+def revision_rows(connection: Connection, study_id: int) -> list[dict[str, Any]]:
+    """All changes of a study's code, in order: the fields of each `Revision`, the digest of its
+    patch, and the GPU-seconds that its test took so far."""
+    is_run = (TRIAL.role == Role.CONFIRM.value) & TRIAL.repeats.is_(None)
+    took: defaultdict[int, float] = defaultdict(float)
+    for trial in records(connection, Trial, TRIAL.study_id == study_id, is_run):
+        if trial.revision_run is not None:
+            took[trial.revision_run.revision] += trial.gpu_seconds
+    rows = []
+    for each in revisions_of(connection, study_id):
+        more = {"digest": sha256(each.patch.encode()).hexdigest(), "gpu_seconds": took[each.number]}
+        rows.append({**asdict(each), "verdict": each.verdict.value, **more})
+    return rows
 
 
 def changes(before: Environment, now: Environment) -> list[str]:

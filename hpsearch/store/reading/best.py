@@ -20,11 +20,11 @@ from hpsearch.search.ranking.again import (
     earlier_repeats,
     spread_of,
 )
-from hpsearch.search.ranking.certificate import Certificate, Claim, defaults_among
 from hpsearch.search.ranking.evaluation import ENDS, evaluation_of
 from hpsearch.search.ranking.pareto import pareto_front
 from hpsearch.search.ranking.repeats import Repeats, runs_of
 from hpsearch.search.ranking.selection import Ranked, Ranking, counts, expectation_of, rank
+from hpsearch.search.ranking.verdicts.certificate import Certificate, Claim, defaults_among
 from hpsearch.store.reading.names import WITH_LATEST, numbered
 from hpsearch.store.reading.queries import (
     StudyHead,

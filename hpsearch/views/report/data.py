@@ -22,11 +22,10 @@ from hpsearch.domain.lifecycle import State
 from hpsearch.domain.numbers import cell
 from hpsearch.domain.records import Outcome
 from hpsearch.search.ranking.selection import Ranked
-from hpsearch.store.reading.attempts import idle_seconds
+from hpsearch.store.reading.attempts import idle_seconds, revision_rows
 from hpsearch.store.reading.best import GoalColumns
 from hpsearch.store.reading.history_frames import HistoryFrames, Shown, history_frames
 from hpsearch.store.reading.queries import StudyHead, TrialRow
-from hpsearch.store.reading.revisions import revision_rows
 from hpsearch.store.reading.status import StudyStatus, study_status
 from hpsearch.views.result import StudyResult, study_result
 
@@ -44,7 +43,7 @@ class ReportData:
     now: float  # the time at which it was read, in seconds since the epoch
     until: float  # the time until which it is known
     attempts: pd.DataFrame  # its attempts, with an end each (`closed`)
-    revisions: Sequence[Mapping[str, Any]]  # as `store.reading.revisions` has them
+    revisions: Sequence[Mapping[str, Any]]  # as `store.reading.attempts` has them
     command: Callable[[str], str]
     """Completes a command, such as ``best NAME``, so that it can be repeated where it is read."""
 

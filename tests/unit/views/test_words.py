@@ -14,8 +14,8 @@ from rich.console import Console
 from hpsearch.domain.facts import DecisionKind, RequestKind, Role
 from hpsearch.domain.lifecycle import State
 from hpsearch.domain.records import CONSTRAINT, Decision, Request, StudyState, Trial
-from hpsearch.search.ranking.certificate import Claim
 from hpsearch.search.ranking.selection import rank
+from hpsearch.search.ranking.verdicts.certificate import Claim
 from hpsearch.store.reading.best import LastWord
 from hpsearch.store.reading.queries import StudyHead
 from hpsearch.store.reading.status import BudgetLine, StudySummary

@@ -6,7 +6,7 @@ from itertools import pairwise
 import pytest
 
 from hpsearch.domain.facts import CodeVerdict
-from hpsearch.search.ranking.referee import FEWEST, LEVEL, MOST, level_of, ruling
+from hpsearch.search.ranking.verdicts.referee import FEWEST, LEVEL, MOST, level_of, ruling
 
 
 def campaign(gains, seed):

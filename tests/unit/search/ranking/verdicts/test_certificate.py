@@ -8,7 +8,7 @@ import pytest
 from hpsearch.domain.facts import Role
 from hpsearch.domain.lifecycle import State
 from hpsearch.domain.records import Trial
-from hpsearch.search.ranking.certificate import Certificate, defaults_among
+from hpsearch.search.ranking.verdicts.certificate import Certificate, defaults_among
 from trials.running.reported import note_of_samples
 
 

@@ -26,8 +26,8 @@ from hpsearch.domain.history import History
 from hpsearch.domain.lifecycle import State
 from hpsearch.domain.numbers import number
 from hpsearch.domain.records import Revision, RevisionRun, Trial, sign_of
-from hpsearch.search.ranking.evidence import e_value, lower_bound, needed
 from hpsearch.search.ranking.repeats import mean_of
+from hpsearch.search.ranking.verdicts.evidence import e_value, lower_bound, needed
 
 LEVEL = 0.05
 FEWEST = 3  # pairs before anything is decided

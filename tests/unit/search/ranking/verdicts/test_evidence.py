@@ -7,7 +7,7 @@ import pytest
 from scipy.integrate import quad
 from scipy.special import ndtr
 
-from hpsearch.search.ranking.evidence import SCALE, e_value, lower_bound, needed
+from hpsearch.search.ranking.verdicts.evidence import SCALE, e_value, lower_bound, needed
 
 
 @pytest.mark.parametrize("differences", [[0.3], [1.0, 2.0, 0.5], [-1.0, 0.2, -0.4, 0.1]])

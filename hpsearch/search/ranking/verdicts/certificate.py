@@ -21,8 +21,8 @@ from statistics import NormalDist, fmean, stdev
 from hpsearch.domain.facts import Role
 from hpsearch.domain.lifecycle import State
 from hpsearch.domain.records import Trial
-from hpsearch.search.ranking.evidence import lower_bound, needed
 from hpsearch.search.ranking.repeats import mean_of, worth_of
+from hpsearch.search.ranking.verdicts.evidence import lower_bound, needed
 from trials.contract import SAMPLES
 
 OF_SAMPLES = 1 / 5
