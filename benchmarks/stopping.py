@@ -79,8 +79,9 @@ def watched(task: Task, terms: Terms, seed: int) -> list[Look]:
         complete = [trial for trial in trials if trial.state is State.COMPLETE]
         gains = {}
         if ended >= FEWEST and len(complete) >= FEWEST_IN_FULL:
-            for hour in HOURS:
-                found = study._context.searcher.gain(hour, so_far) if hour <= so_far else None
+            spent = terms.trials * now / ends[-1]
+            for hour in (n for n in HOURS if n <= spent):
+                found = study._context.searcher.gain(hour / spent * so_far, so_far)
                 if found is not None:
                     gains[hour] = found[0] / unit, found[1] / unit
         in_full = [
