@@ -79,8 +79,9 @@ def watched(task: Task, terms: Terms, seed: int) -> list[Look]:
         complete = [trial for trial in trials if trial.state is State.COMPLETE]
         gains = {}
         if ended >= FEWEST and len(complete) >= FEWEST_IN_FULL:
-            for hour in HOURS:
-                found = study._context.searcher.gain(hour, so_far) if hour <= so_far else None
+            spent = terms.trials * now / ends[-1]
+            for hour in (n for n in HOURS if n <= spent):
+                found = study._context.searcher.gain(hour / spent * so_far, so_far)
                 if found is not None:
                     gains[hour] = found[0] / unit, found[1] / unit
         in_full = [
@@ -153,31 +154,21 @@ def terminator(looks: Sequence[Look]) -> Look:
     return looks[-1]
 
 
-def stopped(name: str, pairs: Sequence[tuple[Sequence[Look], Look]]) -> dict[str, Any]:
-    """What a rule loses and saves, by the studies and where it stops them."""
-    lost = [at.regret - looks[-1].regret for looks, at in pairs]
-    above = fmean(each > 0.01 for each in lost)
-    spent = fmean(at.spent for _, at in pairs)
-    return {"rule": name, "lost": fmean(lost), "above_0.01": above, "budget": spent}
-
-
 def main() -> None:
     """Run the studies and print the tables."""
-    given = arguments(
-        __doc__,
-        {"family": ["recorded"], "trials": 20},
-        tasks=Path,
-        data=Path,
-        family=["all"],
-        split=SPLITS,
-        trials=40,
-        workers=4,
-        seeds=1,
-    )
+    quick = {"family": ["recorded"], "trials": 20}
+    usual: dict[str, Any] = {
+        "family": ["all"],
+        "split": SPLITS,
+        "trials": 40,
+        "workers": 4,
+        "seeds": 1,
+    }
+    given = arguments(__doc__, quick, tasks=Path, data=Path, **usual)
     warnings.simplefilter("ignore")
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     tasks = split(tasks_of(given.family, given.tasks, given.data), given.split)
-    found, studies = [], []
+    found, studies = list[tuple[float, float, float]](), list[list[Look]]()
     for task in tasks[:2] if given.quick else tasks:
         trials = next((n for n in range(given.trials, SMALLEST - 1, -1) if is_fair(task, n)), 0)
         for seed in range(given.seeds if trials else 0):
@@ -195,7 +186,10 @@ def main() -> None:
     }
     ends = []
     for name, rule in rules.items():
-        ends.append(stopped(name, [(looks, rule(looks)) for looks in studies]))
+        at = [rule(looks) for looks in studies]
+        lost = [each.regret - looks[-1].regret for each, looks in zip(at, studies, strict=True)]
+        row = {"rule": name, "lost": fmean(lost), "above_0.01": fmean(n > 0.01 for n in lost)}
+        ends.append({**row, "budget": fmean(each.spent for each in at)})
     show("\nStudies that are stopped", ends, None)
     write([*rows, *ends], given.json)
 
