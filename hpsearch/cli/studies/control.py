@@ -28,7 +28,7 @@ from hpsearch.store.owners import person, shown
 from hpsearch.store.reading.queries import find_study, names_checkpoints, trial_detail
 from hpsearch.store.store import Store
 from hpsearch.study_file.space import contains
-from hpsearch.study_file.text import parameters_of
+from hpsearch.study_file.text import parameters_of, text_of
 from hpsearch.views.terminal.escapes import escaped
 
 
@@ -88,7 +88,7 @@ def _revise(name: str, proposal: Proposal, storage: str) -> None:
         message = "one change of code is tested at a time, with the best parameters so far"
         raise UserError(message, "give --patch or --revision alone, with --why")
     with closing(Store.open(storage, create=False)) as store:
-        patch = None if file is None else file.read_text(encoding="utf-8")
+        patch = None if file is None else text_of(file, "patch")
         content = revision_of_study(store, name, proposal.why, patch=patch, commit=commit or "HEAD")
         done = f"study {name} tests it: hpsearch show {name} --revisions"
         _ask(store, name, RequestKind.REVISE, content, done)
