@@ -278,7 +278,7 @@ def _remembered(file: Path) -> Arithmetic | None:
 
 def _as_json(report: Report) -> str:
     plain = asdict(report)
-    del plain["best"], plain["is_last"]
+    del plain["best"], plain["is_last"], plain["samples"]
     return json.dumps(plain, default=str)
 
 

@@ -89,6 +89,7 @@ def test_copies_that_are_taken_while_a_driver_writes_can_be_resumed(sqlite_url, 
         assert driver.returncode == 0
     whole = {each.number: (each.params, each.state, each.value) for each in trials_of(sqlite_url)}
     is_midway = []
+    copies = copies[:: max(1, len(copies) // 20)]
     for path in copies:
         with closing(sqlite3.connect(path)) as connection:
             assert connection.execute("PRAGMA integrity_check").fetchall() == [("ok",)]

@@ -25,6 +25,7 @@ class NextHours:
 
     def __init__(self, history: History, searcher: Searcher, spending: Spending) -> None:
         self._history, self._searcher, self._spending = history, searcher, spending
+        self._looked = 0  # the trials that had ended when it last looked, whatever it saw
 
     @property
     def too_little(self) -> str | None:
@@ -41,9 +42,10 @@ class NextHours:
         study, states = self._history.study, self._history.states
         ended = sum(states.values()) - states[State.QUEUED] - states[State.RUNNING]
         latest = NextHour.of(study.system_attrs)
-        before = 0 if latest is None else latest.trials
+        before = max(self._looked, 0 if latest is None else latest.trials)
         if ended < max(FEWEST, before + 1, GROWTH * before):
             return
+        self._looked = ended
         worth = self._spending.ledger.budget.worth
         per = "gpu_hour" if worth is None else worth.per
         so_far, hours = self._training(per, now)

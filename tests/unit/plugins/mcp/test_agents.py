@@ -213,6 +213,7 @@ def test_a_skill_for_agents_is_in_the_package_and_names_tools_that_are_there(run
         "ask",
         "tell",
         "propose",
+        "try_patch",
         "stop_trial",
         "stop",
     }
