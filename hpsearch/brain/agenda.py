@@ -78,7 +78,7 @@ class Agenda:
         """The number of first configurations that have a trial."""
         self._searched = len(roles) - roles.count(Role.CONFIRM)
         """The number of trials, repeats left out."""
-        self._referee = Referee(history)
+        self._referee = Referee(history, spec.objective.metric)
         self._queue: deque[int] = deque()
         self._total = spec.budget.per_trial.total
         self._continues_for = [trial.number for trial in history.trials if trial.goes_on_alone]

@@ -131,7 +131,7 @@ class Study:
         if self.finished or now - self._expected_at >= EXPECT_EVERY_S:
             self._expected_at = now
             self._context.note_expectations()
-            self._context.next_hours.look(now)
+        self._context.next_hours.look(now)
         self._drop_checkpoints(now)
         return self._context.attempts.commands()
 

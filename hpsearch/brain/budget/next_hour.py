@@ -40,7 +40,8 @@ class NextHours:
     def look(self, now: float) -> None:
         """Look, if enough trials have ended since the last time, and an hour was spent."""
         study, states = self._history.study, self._history.states
-        ended = sum(states.values()) - states[State.QUEUED] - states[State.RUNNING]
+        begun = len(self._history.trials) - len(self._history.repeats)
+        ended = begun - states[State.QUEUED] - states[State.RUNNING]
         latest = NextHour.of(study.system_attrs)
         before = max(self._looked, 0 if latest is None else latest.trials)
         if ended < max(FEWEST, before + 1, GROWTH * before):

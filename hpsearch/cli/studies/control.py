@@ -88,7 +88,10 @@ def _revise(name: str, proposal: Proposal, storage: str) -> None:
         message = "one change of code is tested at a time, with the best parameters so far"
         raise UserError(message, "give --patch or --revision alone, with --why")
     with closing(Store.open(storage, create=False)) as store:
-        patch = None if file is None else text_of(file, "patch")
+        patch = None
+        if file is not None:
+            text_of(file, "patch")  # which tells what is wrong with it
+            patch = file.read_bytes().decode()  # with the ends of its lines as they are
         content = revision_of_study(store, name, proposal.why, patch=patch, commit=commit or "HEAD")
         done = f"study {name} tests it: hpsearch show {name} --revisions"
         _ask(store, name, RequestKind.REVISE, content, done)

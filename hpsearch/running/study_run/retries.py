@@ -28,7 +28,8 @@ def chosen(connection: Connection, history: History, which: str) -> list[int]:
         for number in numbers:
             _refuse_unfailed(history, number)
         return numbers
-    failed = [trial.number for trial in history.trials if trial.state is State.FAILED]
+    ended = (trial for trial in history.trials if trial.state is State.FAILED)
+    failed = [trial.number for trial in ended if trial.revision_run is None]
     if not failed:
         raise UserError(f"no trial of {name} has failed", "go on without --retry")
     if which == State.FAILED.value:

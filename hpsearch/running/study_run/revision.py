@@ -1,6 +1,7 @@
 """A change of a command's code, as it comes from others: made plain, or refused."""
 
 import os
+import re
 import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path, PurePosixPath
@@ -123,6 +124,14 @@ def _problems(
     place = spec.task.get("cwd", ".")
     names = {*harness, *(os.path.relpath(each, place) for each in harness)}
     for line in text.splitlines():
-        named = [name for name in names if name in line and line.startswith("+")]
+        is_added = line.startswith("+") and not line.startswith("+++ ")
+        named = [name for name in names if is_added and _named_in(name, line)]
         if named:
             yield f"it names {named[0]}, which belongs to the harness: {line[1:].strip()[:80]}"
+
+
+def _named_in(name: str, line: str) -> bool:
+    """True if a line names a path: a word alone, such as `data`, only as part of one, or as a
+    whole text."""
+    around = (r"(?<![\w.-])", r"(?![\w-])") if set("/.") & set(name) else ("[\"'/]", "[\"'/]")
+    return re.search(re.escape(name).join(around), line) is not None

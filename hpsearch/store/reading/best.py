@@ -215,7 +215,7 @@ def last_word(connection: sa.Connection, study: StudyHead, level: float) -> Last
     ranked = sa.select(sa.func.count()).where(TRIAL.study_id == study.id, RANKED)
     tried, sign = connection.scalar(ranked) or 0, sign_of(study.direction)
     found = Certificate(special_rows, defaults.number, sign, level, tried).last_word()
-    took_s = [row.gpu_seconds for row in special_rows if row.role is Role.CONFIRM]
+    took_s = [row.gpu_seconds for row in special_rows if row.repeats is not None]
     return LastWord(level, found, fmean(took_s) if took_s else None)
 
 

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from sqlalchemy import Connection, Text, and_, func, literal, select
+from sqlalchemy import Connection, Text, and_, func, literal, or_, select
 
 from hpsearch.domain.facts import SHARING, DecisionKind, GpuSharing, NextHour, Role
 from hpsearch.domain.lifecycle import State
@@ -382,7 +382,8 @@ def recent_decisions(
 def _failures(connection: Connection, study: StudyHead) -> list[Failures]:
     trial = TRIAL
     kind = func.coalesce(trial.error_kind, literal("error", Text), type_=Text)
-    of_state = and_(trial.study_id == study.id, trial.state == State.FAILED.value)
+    is_of_search = or_(trial.role != Role.CONFIRM.value, trial.repeats.is_not(None))
+    of_state = and_(trial.study_id == study.id, trial.state == State.FAILED.value, is_of_search)
     counted = select(kind, func.count(), func.min(trial.number), func.max(trial.number))
     rows = list(connection.execute(counted.where(of_state).group_by(kind)))
     latest = trial.number.in_([row[3] for row in rows])

@@ -11,9 +11,10 @@ from hpsearch.domain.lifecycle import State
 from hpsearch.domain.records import Request
 from support.studies.small import brain, budget_of, search_by, spec_with
 
-SPEC = spec_with(search=search_by(), budget=budget_of(1), enqueue=[{"x": 0.3}])
-BETTER, WORSE, BROKEN = "better", "worse", "broken"
-GAINS = {(): 0.0, (BETTER,): 0.5, (WORSE,): -0.5, (BETTER, WORSE): 0.0}
+LIMITS = {"size": {"max": 10}}
+SPEC = spec_with(search=search_by(), budget=budget_of(1), enqueue=[{"x": 0.3}], constraints=LIMITS)
+BETTER, WORSE, BROKEN, LARGE = "better", "worse", "broken", "large"
+GAINS = {(): 0.0, (BETTER,): 0.5, (WORSE,): -0.5, (BETTER, WORSE): 0.0, (LARGE,): 0.5}
 
 
 def ask(study: Study, patch: str, why: str = "a thought") -> Request:
@@ -28,7 +29,8 @@ def report_of(launch: ev.Launch) -> ev.Event:
     if BROKEN in patches:
         return ev.Failed(launch.trial, launch.attempt, ErrorKind.ERROR, "no such name")
     noise = launch.seed % 97 / 1000 + (launch.trial % 7) / 100
-    return ev.Reported(launch.trial, launch.attempt, 9.0, {"loss": 1 + noise - GAINS[patches]})
+    metrics = {"loss": 1 + noise - GAINS[patches], "size": 50.0 if LARGE in patches else 5.0}
+    return ev.Reported(launch.trial, launch.attempt, 9.0, metrics)
 
 
 def begun(history: History | None = None, *patches: str) -> tuple[Study, list[ev.Command]]:
@@ -101,6 +103,9 @@ def test_runs_of_changed_code_are_no_trials_of_the_search_and_no_repeats_of_a_tr
     runs = study.history.trials[1:]
     assert {(each.role, each.repeats) for each in runs} == {(Role.CONFIRM, None)}
     assert study.history.revisions[0].pairs * 2 == len(runs)
+    forecast = study._context.searcher._forecast
+    assert forecast is not None
+    assert [forecast.reader.read(run) for run in runs] == [None] * len(runs)
 
 
 def test_a_change_that_fails_is_discarded_with_its_error_and_ends_no_study():
@@ -109,6 +114,13 @@ def test_a_change_that_fails_is_discarded_with_its_error_and_ends_no_study():
     assert verdicts(study) == [CodeVerdict.DISCARD] * 5
     assert study.history.revisions[4].reason.endswith("failed: no such name")
     assert study.reason == "all 1 trials have ended"
+
+
+def test_a_change_that_exceeds_the_studys_limits_is_discarded_however_good_it_is():
+    study, commands = begun(searched(), LARGE)
+    run(study, commands)
+    assert verdicts(study) == [CodeVerdict.DISCARD]
+    assert study.history.revisions[0].reason.endswith("exceeds the study's limits")
 
 
 def test_a_driver_that_takes_over_goes_on_with_the_pairs_that_are_there():

@@ -118,21 +118,27 @@ def check_out(code: Code, folder: Path, harness: Iterable[str], home: Path) -> P
     except ProgramFailed as error:
         raise ProgramFailed(f"it does not apply to its base as that is by now: {error}") from None
     resolved = [path.resolve() for path in named]
-    _link(root, tree, {*named, *resolved, root / ".git", home.parent.parent})
+    names = git(root, "ls-tree", "-r", "-z", "--name-only", code.commit).split("\0")
+    tracked = (root / name for name in names if name)
+    _link(root, tree, {*named, *resolved, *tracked, root / ".git", home.parent.parent})
     return tree / folder.resolve().relative_to(root)
 
 
 def _link(original: Path, copy: Path, hidden: set[Path]) -> None:
-    for each in original.iterdir():
-        there = copy / each.name
-        if each in hidden or (os.path.lexists(there) and not there.is_dir()):
-            continue
-        holds_hidden = any(path.is_relative_to(each) for path in hidden)
-        if not holds_hidden and not there.exists():
-            there.symlink_to(each)
-        elif each.is_dir() and not each.is_symlink():
-            there.mkdir(exist_ok=True)
-            _link(each, there, hidden)
+    """Link what is in a folder but for what is hidden, or stands in its copy already."""
+    above = {folder for path in hidden for folder in path.parents}
+    ahead = [(original, copy)]
+    while ahead:
+        original, copy = ahead.pop()
+        for each in original.iterdir():
+            there = copy / each.name
+            if each in hidden or (os.path.lexists(there) and not there.is_dir()):
+                continue
+            if each not in above and not there.exists():
+                there.symlink_to(each)
+            elif each.is_dir() and not each.is_symlink():
+                there.mkdir(exist_ok=True)
+                ahead.append((each, there))
 
 
 def confined(words: Sequence[str], folder: Path, harness: Iterable[str], home: Path) -> list[str]:

@@ -67,6 +67,8 @@ class Claim:
         """The number of further pairs that are expected to show it; None if none would."""
         if self.failed:
             return None
+        if self.is_shown:
+            return 0
         if len(self.differences) < FEWEST:
             return FEWEST - len(self.differences)
         return needed([each - self.of_samples for each in self.differences], self.level)
@@ -125,6 +127,7 @@ class Certificate:
     def comparison(self, candidate: int) -> Claim:
         runs, beside = self._runs.get(candidate, {}), self._of_defaults
         pairs = [(trial, beside[seed]) for seed, trial in runs.items() if seed in beside]
+        pairs = [(trial, other) for trial, other in pairs if trial.version == other.version]
         both = [pair for pair in pairs if all(each.state is State.COMPLETE for each in pair)]
         ended = [(worth_of(trial) or 0.0, worth_of(other) or 0.0) for trial, other in both]
         by_sample, samples = self._by_sample(both)

@@ -26,6 +26,7 @@ from hpsearch.domain.history import History
 from hpsearch.domain.lifecycle import State
 from hpsearch.domain.numbers import number
 from hpsearch.domain.records import Revision, RevisionRun, Trial, sign_of
+from hpsearch.search.ranking.metric_bounds import bounds_of
 from hpsearch.search.ranking.repeats import mean_of
 from hpsearch.search.ranking.verdicts.evidence import e_value, lower_bound, needed
 
@@ -53,17 +54,25 @@ def level_of(number: int, kept: int) -> float:
     return LEVEL * (kept + 1) / (SUM * (number + 1) * math.log(number + 1) ** 2)
 
 
-def ruling(changed: Sequence[float], base: Sequence[float], sign: float, level: float) -> Ruling:
+def ruling(
+    changed: Sequence[float],
+    base: Sequence[float],
+    sign: float,
+    level: float,
+    best: float = -math.inf,
+) -> Ruling:
     """The ruling on a change by the values of both sides, pair by pair. `sign` makes less better,
-    and `level` is its alpha."""
+    `level` is its alpha, and `best` the best value that there can be, where less is better."""
     gains = [sign * (before - now) for before, now in zip(base, changed, strict=True)]
     pairs = len(gains)
     if pairs < FEWEST:
         return Ruling(CodeVerdict.OPEN, f"{pairs} of at least {FEWEST} pairs")
     if not any(gains):
         return Ruling(CodeVerdict.DISCARD, f"it changes nothing: all {pairs} pairs are equal")
-    if 2 * len(set(changed)) < len(set(base)):
-        return Ruling(CodeVerdict.DISCARD, f"it ignores its seed: {pairs} seeds give equal values")
+    different = len(set(changed))
+    if 2 * different < len(set(base)) and min(sign * each for each in changed) > best:
+        values = "equal values" if different == 1 else f"{different} values"
+        return Ruling(CodeVerdict.DISCARD, f"it ignores its seed: {pairs} seeds give {values}")
     evidence = e_value(gains)
     if evidence >= 1 / level:
         least = number(lower_bound(gains, 1 - level))
@@ -87,8 +96,8 @@ Runs = Mapping[tuple[int, bool], Trial]
 class Referee:
     """Tests the changes of one study's code."""
 
-    def __init__(self, history: History) -> None:
-        self._history = history
+    def __init__(self, history: History, metric: str) -> None:
+        self._history, self._metric = history, metric
         self._seen = 0  # of the history's repeats
         self._numbers: defaultdict[int, dict[tuple[int, bool], int]] = defaultdict(dict)
         """The numbers of the trials of each revision, as in `Runs`."""
@@ -128,8 +137,14 @@ class Referee:
         base = [_value(runs[pair, False]) for pair in range(pairs)]
         before = self._history.revisions[: revision.number - 1]
         kept = sum(each.verdict is CodeVerdict.KEEP for each in before)
+        for pair in range(pairs):
+            now, before_it = runs[pair, True], runs[pair, False]
+            if now.violation > before_it.violation:
+                why = f"its run, trial {now.number}, exceeds the study's limits"
+                return Ruling(CodeVerdict.DISCARD, why)
         sign = sign_of(self._history.study.directions[0])
-        return ruling(changed, base, sign, level_of(revision.number, kept))
+        best = min(sign * bound for bound in bounds_of(self._metric, [*changed, *base]))
+        return ruling(changed, base, sign, level_of(revision.number, kept), best)
 
     def _due(self, revision: Revision) -> RevisionRun | None:
         runs = self._runs_of(revision)

@@ -131,3 +131,30 @@ def test_a_checkout_has_the_change_and_the_data_and_nothing_of_the_harness(code,
     assert (place / "data" / "train").resolve() == code.folder / "data" / "train"
     with pytest.raises(ProgramFailed):
         apply(place, content["patch"])
+
+
+def test_a_file_that_a_change_removes_is_gone_from_its_checkout(code, tmp_path):
+    (code.folder / "helper.py").write_text("A = 1\n")
+    code.commit()
+    code.git("rm", "--quiet", "helper.py")
+    patch = code.git("diff", "--cached")
+    code.git("reset", "--quiet", "--hard")
+    content = revision_content(spec_of(code), [], "", patch=patch)
+    home = tmp_path / "study" / "trial" / "attempt"
+    home.mkdir(parents=True)
+    made = Code(content["commit"], (content["patch"],), content["harness"])
+    place = check_out(made, code.folder, content["harness"], home)
+    assert not (place / "helper.py").exists()
+    assert (place / "train.py").exists()
+
+
+def test_a_word_that_a_folder_of_the_harness_is_called_may_be_used_otherwise(code):
+    (code.folder / "eval").mkdir()
+    (code.folder / "eval" / "numbers").write_text("1\n")
+    code.commit()
+    spec = spec_with(base=code.folder, task={**TASK, "harness": ["eval"]})
+    plain, named = "x = model_eval = eval", "x = open('eval/numbers')"
+    begin = "random.seed(seed)"
+    revision_content(spec, [], "", patch=code.patch(begin, f"{begin}; {plain}"))
+    with pytest.raises(UserError, match="it names eval"):
+        revision_content(spec, [], "", patch=code.patch(begin, f"{begin}; {named}"))

@@ -80,3 +80,9 @@ def test_a_change_that_sets_its_seed_or_changes_nothing_gets_nothing():
     assert lucky.why == "it ignores its seed: 4 seeds give equal values"
     assert ruling([0.2, 0.2, 0.2, 0.2], [0.5] * 4, 1.0, 1.0).verdict is not CodeVerdict.OPEN
     assert ruling(base, base, 1.0, 1.0).why == "it changes nothing: all 4 pairs are equal"
+
+
+def test_a_change_whose_results_cannot_be_better_does_not_ignore_its_seed():
+    base = [0.21, 0.19, 0.22, 0.2]
+    assert "ignores its seed" in ruling([0.0] * 4, base, 1.0, 1.0, best=-1.0).why
+    assert ruling([0.0] * 4, base, 1.0, 1.0, best=0.0).verdict is CodeVerdict.KEEP
