@@ -35,7 +35,7 @@ def status(
     format: TreeFormatOption = TreeFormat.TABLE,
     watch: Watch = False,
     beliefs: Annotated[
-        bool, Option("--beliefs", help="Print what the search believes of its space, as JSON.")
+        bool, Option("--beliefs", help="Print what the search believes, as JSON or YAML.")
     ] = False,
 ) -> None:
     """Show the progress of a study: trials, budget, running work and failures."""

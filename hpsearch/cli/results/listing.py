@@ -52,7 +52,7 @@ def print_status(
 
         with closing(Store.open(storage, create=False)) as store, store.reading() as connection:
             study = chosen_study(connection, name)
-            output.emit_tree(beliefs_document(store, study.name), TreeFormat.JSON)
+            output.emit_tree(beliefs_document(store, study.name), format)
         return
     if watch:
         _watch_status(name, storage, format)

@@ -45,10 +45,11 @@ Metrics = Annotated[dict[str, float], Field(description="Numbers by the names of
 
 def granted(text: str) -> dict[str, float]:
     """The limits in ``gpu_hours=4,cost=20,price=2.5``. Raises UserError."""
-    parts = (part.partition("=") for part in text.split(","))
+    parts = [part.partition("=") for part in text.split(",")]
     given = {name.strip(): value_of(value.strip()) for name, _, value in parts}
     is_known = given.keys() in ({"gpu_hours"}, {"cost", PRICE}, {"gpu_hours", "cost", PRICE})
-    if not is_known or not all(is_number(value) and value > 0 for value in given.values()):
+    are_amounts = all(is_number(value) and value > 0 for value in given.values())
+    if not (is_known and are_amounts) or len(parts) > len(given):
         raise UserError(f"--grant {text} is no amount, or without the price of a GPU hour", EXAMPLE)
     return given
 

@@ -127,7 +127,12 @@ def test_money_is_granted_at_the_persons_price(sqlite_url):
     assert campaign.grant()["left"] == {"cost": 15.0}
 
 
-@pytest.mark.parametrize("text", ["", "gpu_hours", "gpu_hours=x", "cost=5", "hours=4", "price=2"])
+TWICE = "gpu_hours=1,gpu_hours=2"
+
+
+@pytest.mark.parametrize(
+    "text", ["", "gpu_hours", "gpu_hours=x", "cost=5", "hours=4", "price=2", TWICE]
+)
 def test_a_grant_that_grants_nothing_is_refused(text):
     with pytest.raises(UserError, match="gpu_hours=4"):
         granted(text)
