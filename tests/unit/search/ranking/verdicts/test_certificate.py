@@ -48,6 +48,13 @@ def test_only_complete_pairs_on_the_same_seed_count():
     assert found.begun(1) == 3
 
 
+def test_pairs_of_which_the_code_changed_in_between_do_not_count():
+    trials = [repeat(5, 1, seed=7, value=0.9), repeat(6, 0, seed=7, value=0.8)]
+    trials[1].version = 2
+    assert accuracies(trials).comparison(1).differences == []
+    assert accuracies(trials).unpaired(1) == []
+
+
 def test_a_few_samples_may_explain_what_many_seeds_agree_on():
     place, jitter = np.arange(100), np.random.default_rng(0).random((10, 100)) < 0.005
     defaults = np.tile((place < 10) | (place >= 25), (10, 1))
