@@ -292,6 +292,11 @@ class Trial:
         return None if found is None else RevisionRun(*found)
 
     @property
+    def is_evidence(self) -> bool:
+        """True if the search may learn from it: it lies in the space, and tests no other code."""
+        return not self.out_of_space and self.revision_run is None
+
+    @property
     def was_asked(self) -> bool:
         """True if its latest attempt was asked for."""
         return bool(self.attempts) and self.attempts[-1].device == ASKED

@@ -194,7 +194,7 @@ class CurveReader:
 
     def read(self, trial: Trial) -> ShownCurve | None:
         """A trial's values at the marks it has passed, and its latest; None if it has none."""
-        if not trial.params or trial.out_of_space or trial.revision_run is not None:
+        if not trial.params or not trial.is_evidence:
             return None
         point = self._encoding.point(trial.params)
         number = trial.number

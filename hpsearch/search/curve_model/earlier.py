@@ -57,7 +57,8 @@ def earlier_study_of(history: History, space: Space) -> EarlierStudy | None:
     sign = sign_of(study.directions[0])
     configurations, values, outside = [], [], []
     for trial in history.trials:
-        failed = trial.error_kind is not None and trial.error_kind.of_configuration
+        kind = trial.error_kind
+        failed = kind is not None and kind.of_configuration and trial.revision_run is None
         configuration = within(space, trial.params)
         if not configuration or not (failed or counts(trial)):
             continue

@@ -267,13 +267,13 @@ def _is_outside(trial: Trial) -> bool:
 
 
 def _failed_key(trial: Trial) -> tuple[int] | None:
-    has_failed = trial.params and _is_outside(trial) and not trial.out_of_space
+    has_failed = trial.params and _is_outside(trial) and trial.is_evidence
     return (trial.number,) if has_failed else None
 
 
 def _worked_key(trial: Trial) -> tuple[int] | None:
     has_worked = trial.params and trial.reports and not _is_outside(trial)
-    has_worked = has_worked and not trial.out_of_space
+    has_worked = has_worked and trial.is_evidence
     return (trial.number,) if has_worked else None
 
 
