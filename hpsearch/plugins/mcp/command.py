@@ -42,6 +42,5 @@ def mcp(
         raise UserError("the Model Context Protocol's package is not installed", hint) from None
     limits = None if grant is None else granted(grant)
     Store.open(storage, create=limits is not None).close()
-    server_of(storage, allow_changes=allow_changes, limits=limits).run(
-        "stdio"
-    )  # only its messages go to stdout
+    server = server_of(storage, allow_changes=allow_changes, limits=limits)
+    server.run("stdio")  # only its messages go to stdout

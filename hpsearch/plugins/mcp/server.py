@@ -179,8 +179,8 @@ def server_of(
     studies, and with `limits` those for studies of the agent's own within them."""
     reader = Reader(storage)
     reading = (reader.studies, reader.status, reader.best, reader.trials, reader.trial)
-    looked_at = (reader.compare, reader.revisions, reader.report, reader.beliefs)
-    reads: list[Callable[..., Any]] = [*reading, *looked_at]
+    summing_up = (reader.compare, reader.revisions, reader.report, reader.beliefs)
+    reads: list[Callable[..., Any]] = [*reading, *summing_up]
     tools = [_strict(read, _READS) for read in reads]
     campaign = None if limits is None else Campaign(storage, limits)
     if campaign is not None:

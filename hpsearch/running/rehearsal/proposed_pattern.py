@@ -39,7 +39,8 @@ _LIMIT = re.compile(r"(?:max|min|num|every)_", re.IGNORECASE)
 _NOT_A_METRIC = re.compile(
     r"(?:^|[_/ -])(?:lr|learning_rate|\w*time\w*|dur|duration|elapsed|eta|secs?|seconds?|speed|took"
     r"|mem\w*|fps|gpus?|cpus?|seed|size|params?|parameters|grad_?norm|rank|node|host|v_num|info"
-    r"|debug|warning|error|patience|at|for|in|of|on|to|using|with|samples|line|port|pid|version|device|cuda|total|s"
+    r"|debug|warning|error|patience|at|for|in|of|on|to|using|with"
+    r"|samples|line|port|pid|version|device|cuda|total|s"
     r"|file|number|dataloader|remaining|hours?|min|minutes?)\d*$|\.(?:py|cc|cpp|log)$|per_sec"
     r"|(?:^|[_/ -])(?:best|num|n)[_ ]|^best$",
     re.IGNORECASE,

@@ -48,6 +48,8 @@ def _refuse_unfailed(history: History, number: int) -> None:
     if number >= known:
         has = f"it has trials 0 to {known - 1}" if known else "it has none yet"
         raise UserError(f"study {name} has no trial {number}", has)
+    if history.trials[number].revision_run is not None:
+        raise UserError(f"trial {number} of {name} tests changed code", "ask for the change anew")
     state = history.trials[number].state
     hints = {
         State.COMPLETE: f"train its configuration anew: hpsearch train {name} --trial {number}",

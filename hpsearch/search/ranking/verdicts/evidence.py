@@ -11,9 +11,9 @@ where T is the distribution function of Student's t with n degrees of freedom. I
 are normal and their mean is at most `beyond`, it ever reaches 1 / alpha with a probability of at
 most alpha, however often it is looked at: at a mean of `beyond` it is a test martingale of what
 their scale leaves (Lai, "On confidence sequences", 1976; Wang and Ramdas, "Anytime-valid t-tests
-and confidence sequences for Gaussian means with unknown variance", 2024), and it falls with all
-differences. Differences that are all equal tell nothing of a deviation; they count as their signs
-would, as 2^n at most.
+and confidence sequences for Gaussian means with unknown variance", 2024), and it falls where all
+differences fall by as much. Differences that are all equal tell nothing of a deviation; they count
+as their signs would, as 2^n at most.
 """
 
 import math
@@ -26,9 +26,8 @@ SCALE = 2.0
 """It decides after 4 pairs on a mean of 3 standard deviations, after 7 on one of 1.4 and after 18
 on one of 0.7, in half of all cases."""
 MOST = 1_000  # pairs, after which nothing is expected to decide
-EQUAL = (
-    1e-12  # the share of their squares by which differences vary that are equal but for rounding
-)
+EQUAL = 1e-12
+"""The share of their squares by which differences vary that are equal but for rounding."""
 LARGEST = 700.0  # the largest logarithm whose number a float holds
 
 
