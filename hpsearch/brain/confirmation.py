@@ -1,24 +1,18 @@
 """Repeats on fresh seeds, until a question is answered: which of the leading configurations is best
-(`confirm`), or if the best one is better than the defaults (`certify`).
+(`confirm`, `verdicts.race`), or if the best one is better than the defaults (`certify`,
+`verdicts.certificate`).
 
-To confirm, the leaders are the first of the complete trials that have learnt something and may be
-the best (`ranking.contenders`). The next repeat goes to the leader with the fewest that is still in
-the race; a running repeat counts. A leader is out while the probability that it is better
-than the first one is below 5% (`repeats.BEHIND`): racing (Maron and Moore 1994; Birattari et al.
-2002, F-Race) with a Bayesian rule in place of a test. The n-th repeats of all have the same seed.
-
-To certify, the best trial is the candidate (`verdicts.certificate`) until its question is closed:
-it is shown to be better, or is not expected to be shown within `FURTHER` times the promised pairs,
-or within what is left. Then another one may be asked about that the search finds.
+The leaders are the first of the complete trials that have learnt something and may be the best
+(`ranking.contenders`). The question says which of them may be repeated next, and which repeats it
+cannot do without. Those come before anything else that a budget of GPU time, money or wall-clock
+time allows, which keeps a part back for them.
 
 Slots that the end of the search no longer needs begin with the leaders that are likely to stay
 among them. Once nothing of the search runs, it waits until all repeats that are due have been
-handed out. Of a budget of GPU time, money or wall-clock time, it then takes what it can still use;
-the rest goes to further repeats of those that are in the race.
+handed out. Of such a budget, it then takes what it can still use; the rest goes to further repeats.
 """
 
-from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from itertools import count, islice
 
 from hpsearch.brain.budget.headroom import Headroom
@@ -29,21 +23,18 @@ from hpsearch.domain.records import IN_FULL, Trial, sign_of
 from hpsearch.domain.seeds import derived_seed
 from hpsearch.search.ranking.contenders import Contenders, first_of, guess_of, has_learnt
 from hpsearch.search.ranking.in_order import InOrder
-from hpsearch.search.ranking.repeats import Repeats, runs_of
 from hpsearch.search.ranking.selection import counts, place_of
-from hpsearch.search.ranking.verdicts.certificate import Certificate, defaults_among
+from hpsearch.search.ranking.verdicts.certificate import AgainstDefaults
+from hpsearch.search.ranking.verdicts.question import Question
+from hpsearch.search.ranking.verdicts.race import Race
 from hpsearch.study_file.models import PAIRS, StudyBudget, StudySpec
-
-FURTHER = 4
-"""A leader is repeated at most this multiple of `seeds`, with what is left of a budget at the end.
-Four times as many repeats halve the width of an interval; more would hardly narrow it."""
 
 Fits = Callable[[int], bool]
 """Whether so many repeats fit into what is left."""
 
 
 class Confirmation:
-    """The race between one study's leaders; without `search.confirm` there is none.
+    """The repeats of one study; without `search.confirm` and `search.certify` there are none.
 
     Args:
         expect: Records what is expected of trials by now. The leaders are found by that, so it must
@@ -127,19 +118,9 @@ class Confirmation:
         """The number of repeats for which a part of the budget is kept back: those that the leaders
         still miss, and those of one more that the search may find. 0 before a trial that is worth
         repeating is complete."""
-        leaders = self._contenders.leaders(self._top)
-        if not leaders or not self._limited:
+        if not self._limited or not self._contenders.leaders(self._top):
             return 0
-        if self._level is not None:
-            is_open = self._candidate() is not None
-            missing = is_open * max(0, self.promised_repeats - len(self._repeats()))
-            return min(self.promised_repeats, missing + PAIRS)
-        repeats = self._repeats()
-        given = _by_leader(repeats)
-        out = self._out(repeats)
-        numbers = [leader.number for leader in leaders if leader.number not in out]
-        missing = sum(max(0, self._seeds - given[number]) for number in numbers)
-        return min(self.promised_repeats, missing + self._seeds)
+        return min(self.promised_repeats, self._question().missing + self._seeds)
 
     def headroom_for(self, trial: Trial, headroom: Headroom) -> Headroom:
         """The part of the budget for a trial: also what is kept back, if the trial is a repeat, is
@@ -155,128 +136,58 @@ class Confirmation:
     def early_leader(self, running: int) -> Trial | None:
         """The leader that a repeat may go to while so many trials of the search still run, of which
         every second one is assumed to rank before the last of the leaders."""
-        if self._level is not None or (self._is_used_up() and not self._limited):
+        if self._level is not None:
             return None
-        repeats = self._repeats()
-        given = _by_leader(repeats)
-        out = self._out(repeats)
-        newcomers = running // 2
-        safe = self._contenders.leaders(max(0, self._top - newcomers))
-        for leader in safe:
-            if given[leader.number] < self._seeds and leader.number not in out:
-                return leader
-        return None
+        race = self._question(newcomers=running // 2)
+        due = [turn.trial for turn in race.turns if turn.is_due]
+        is_refused = not due or (self._is_used_up(self._question()) and not self._limited)
+        return None if is_refused else due[0]
 
     def next_leader(self, fits: Fits = lambda repeats: True) -> Trial | None:
-        """The leader to repeat next; None if that is decided, used up, or waits for what runs, and
-        to certify also if so many repeats as are expected to decide do not fit."""
-        if self._level is not None:
-            return self._next_of_pair(fits)
-        racing = self._racing()
-        if not racing:
+        """The trial to repeat next; None if the question is answered, used up, waits for what runs,
+        or if what is expected to answer it does not fit."""
+        question = self._question()
+        turn = next(iter(question.turns), None)
+        if turn is None or not fits(turn.until):
             return None
-        repeats = self._repeats()
-        given = _by_leader(repeats)
-        following = min(racing, key=lambda leader: given[leader.number])
-        is_due = given[following.number] < self._seeds
-        if is_due and self._limited:
-            return following
-        if self._is_used_up():
-            return None
-        if is_due:
-            return following
-        decided = len(racing) == 1
-        is_under_way = any(not repeat.state.terminal for repeat in repeats)
-        if decided or is_under_way:
-            return None
-        return following
+        if turn.is_due and self._limited:
+            return turn.trial
+        is_enough = self._is_used_up(question) or (not turn.is_due and question.is_settled)
+        return None if is_enough else turn.trial
 
     def further_leaders(self, fits: Fits = lambda repeats: True) -> list[Trial]:
-        """The leaders that the rest of a budget may go to, those with the fewest repeats first."""
+        """The trials that the rest of a budget may go to, the first one first."""
         if not self._limited:
             return []
-        if self._level is not None:
-            following = self._next_of_pair(lambda repeats: fits(min(2, repeats)))
-            return [] if following is None else [following]
-        given = _by_leader(self._repeats())
-        most = FURTHER * self._seeds
-        racing = [leader for leader in self._racing() if given[leader.number] < most]
-        return sorted(racing, key=lambda leader: given[leader.number])
+        return [turn.trial for turn in self._question().turns if fits(min(2, turn.until))]
 
     def seed_for(self, leader: Trial) -> int:
-        """The seed of the next repeat of a leader: of the defaults that of an open pair."""
-        certificate, repeats = self._certificate, self._repeats()
-        if certificate is not None and leader.number == certificate.defaults:
-            return certificate.unpaired(certificate.candidates[-1])[0]
-        if certificate is None:
-            repeats = [repeat for repeat in repeats if repeat.repeats == leader.number]
-        used = {repeat.seed for repeat in repeats}
+        """The seed of the next repeat of a leader."""
         seeds = (derived_seed(self._seed, place, "repeat") for place in count())
-        return next(seed for seed in seeds if seed not in used)
+        return self._question().seed_for(leader, seeds)
 
-    @property
-    def _certificate(self) -> Certificate | None:
-        """The pairs so far; None where nothing is certified, or no trial is of the defaults."""
-        trials = self._history.trials
-        defaults = None if self._level is None else defaults_among(trials)
-        if defaults is None or self._level is None:
-            return None
-        tried, sign = sum(map(counts, trials)), sign_of(self._direction)
-        return Certificate(self._repeats(), defaults.number, sign, self._level, tried)
-
-    def _candidate(self) -> Trial | None:
-        """The trial that is compared with the defaults now; None without one that leads them."""
-        certificate, best = self._certificate, self._contenders.best
-        if certificate is None or best is None:
-            return None
-        asked = certificate.candidates
-        if asked:
-            found = certificate.comparison(asked[-1])
-            is_open = not found.is_shown and found.more is not None
-            if is_open and len(found.differences) + (found.more or 0) <= FURTHER * PAIRS:
-                return self._history.trials[asked[-1]]
-        is_new = best.number not in (certificate.defaults, *asked)
-        return best if is_new and best.violation == 0 else None
-
-    def _next_of_pair(self, fits: Fits) -> Trial | None:
-        certificate, candidate = self._certificate, self._candidate()
-        if certificate is None or candidate is None:
-            return None
-        if certificate.unpaired(candidate.number):
-            return self._history.trials[certificate.defaults]
-        found = certificate.comparison(candidate.number)
-        further = len(found.differences) + (found.more or 0) - certificate.begun(candidate.number)
-        if further <= 0 or not fits(2 * further) or (self._is_used_up() and not self._limited):
-            return None
-        return candidate
+    def _question(self, newcomers: int = 0) -> Question:
+        """The question as it stands, if so many trials come before the last of the leaders."""
+        repeats, direction = self._repeats(), self._direction
+        if self._level is None:
+            leaders = self._contenders.leaders(max(0, self._top - newcomers))
+            return Race(leaders, repeats, direction, self._seeds)
+        trials, best = self._history.trials, self._contenders.best
+        return AgainstDefaults(trials, repeats, best, direction, self._level, self._seeds)
 
     def _repeats(self) -> list[Trial]:
         repeats = [self._history.trials[number] for number in self._history.repeats]
         return [trial for trial in repeats if trial.repeats is not None]
 
-    def _is_used_up(self) -> bool:
+    def _is_used_up(self, question: Question) -> bool:
         """True if the repeats of the leaders, and all begun since, are as many as promised."""
-        of_leaders = [] if self._level is not None else self._contenders.leaders(self._top)
-        numbers = {leader.number for leader in of_leaders}
+        counted = question.asked_about
         counting = [
             each
             for each in self._repeats()
-            if each.repeats in numbers or each.number >= self._first
+            if each.repeats in counted or each.number >= self._first
         ]
         return len(counting) >= self.promised_repeats
-
-    def _racing(self) -> list[Trial]:
-        leaders = self._contenders.leaders(self._top)
-        numbers = {leader.number for leader in leaders}
-        out = self._out([repeat for repeat in self._repeats() if repeat.repeats in numbers])
-        return [leader for leader in leaders if leader.number not in out]
-
-    def _out(self, repeats: list[Trial]) -> set[int]:
-        compared = Repeats(runs_of(repeats), self._direction)
-        failed = _by_leader(repeat for repeat in repeats if repeat.state is State.FAILED)
-        complete = _by_leader(repeat for repeat in repeats if repeat.state is State.COMPLETE)
-        leaders = _by_leader(repeats)
-        return {each for each in leaders if failed[each] > complete[each] or compared.behind(each)}
 
 
 def _may_matter(trial: Trial) -> bool:
@@ -287,7 +198,3 @@ def _key_if_complete(trial: Trial, sign: float) -> tuple[float, ...] | None:
     if trial.state is not State.COMPLETE or not counts(trial):
         return None
     return (trial.violation, *place_of(trial, sign))
-
-
-def _by_leader(repeats: Iterable[Trial]) -> Counter[int]:
-    return Counter(repeat.repeats for repeat in repeats if repeat.repeats is not None)

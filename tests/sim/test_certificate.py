@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from hpsearch.brain.confirmation import FURTHER
 from hpsearch.brain.reopening import reopen
 from hpsearch.domain.facts import Role
 from hpsearch.domain.history import History
@@ -16,6 +15,7 @@ from hpsearch.domain.phase import Phase
 from hpsearch.domain.records import Trial
 from hpsearch.search.ranking.selection import counts
 from hpsearch.search.ranking.verdicts.certificate import Certificate, Claim, defaults_among
+from hpsearch.search.ranking.verdicts.question import FURTHER
 from hpsearch.study_file.models import PAIRS, StudySpec
 from support.studies.small import Bowl, Simulation, budget_of, search_by, spec_with
 from trials.contract import Diverged

@@ -11,7 +11,7 @@ import pytest
 
 from hpsearch.brain.budget.headroom import Headroom
 from hpsearch.brain.budget.ledger import Spending
-from hpsearch.brain.confirmation import FURTHER, Confirmation
+from hpsearch.brain.confirmation import Confirmation
 from hpsearch.brain.reopening import reopen
 from hpsearch.domain import events as ev
 from hpsearch.domain.facts import ErrorKind, Role
@@ -21,6 +21,7 @@ from hpsearch.domain.phase import Phase
 from hpsearch.domain.records import ReportRecord, Trial
 from hpsearch.search.ranking.repeats import Repeats, runs_of
 from hpsearch.search.ranking.selection import rank
+from hpsearch.search.ranking.verdicts.question import FURTHER
 from hpsearch.study_file.models import StudySpec
 from support import thoroughness
 from support.studies.small import (

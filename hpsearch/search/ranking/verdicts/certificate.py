@@ -2,6 +2,9 @@
 
 A trial becomes a candidate when it is first repeated. Each of its repeats has a fresh seed, on
 which the defaults are repeated after it, so that nothing that was chosen before knows the pair.
+The best trial is the candidate until its question is closed: it is shown to be better, or is not
+expected to be shown within `FURTHER` times the promised pairs, or within what is left. Then another
+one may be asked about that the search finds.
 
 Two kinds of luck count. That of seeds: the differences of the pairs are `evidence`. The k-th
 candidate of a study may be wrong with a share of 4 / 5^k of what the level leaves; all shares add
@@ -13,16 +16,18 @@ share of 1 / m (Bonferroni). Where trials report no results by sample, only seed
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Sequence, Set
 from dataclasses import dataclass
 from functools import cached_property
 from statistics import NormalDist, fmean, stdev
 
 from hpsearch.domain.facts import Role
 from hpsearch.domain.lifecycle import State
-from hpsearch.domain.records import Trial
+from hpsearch.domain.records import Trial, sign_of
 from hpsearch.search.ranking.repeats import mean_of, worth_of
+from hpsearch.search.ranking.selection import counts
 from hpsearch.search.ranking.verdicts.evidence import lower_bound, needed
+from hpsearch.search.ranking.verdicts.question import FURTHER, Turn
 from trials.contract import SAMPLES
 
 OF_SAMPLES = 1 / 5
@@ -170,3 +175,65 @@ class Certificate:
         if shown:
             return max(shown, key=lambda each: each.least)
         return compared[-1] if compared else None
+
+
+class AgainstDefaults:
+    """Whether the best trial of a study is better than its defaults.
+
+    Args:
+        trials: All of the study's.
+        repeats: Those among them that repeat a trial.
+        best: The best complete trial; None without one that has learnt something.
+        pairs: The promised number of pairs.
+    """
+
+    is_settled = False
+    asked_about: Set[int] = frozenset()
+
+    def __init__(
+        self,
+        trials: Sequence[Trial],
+        repeats: Sequence[Trial],
+        best: Trial | None,
+        direction: str,
+        level: float,
+        pairs: int,
+    ) -> None:
+        self._trials, self._repeats, self._pairs = trials, repeats, pairs
+        defaults, sign = defaults_among(trials), sign_of(direction)
+        number = -1 if defaults is None else defaults.number
+        self._known = Certificate(repeats, number, sign, level, sum(map(counts, trials)))
+        self._candidate = None if defaults is None else self._asked(best)
+
+    def _asked(self, best: Trial | None) -> Trial | None:
+        asked = self._known.candidates
+        if asked:
+            found = self._known.comparison(asked[-1])
+            is_open = not found.is_shown and found.more is not None
+            if is_open and len(found.differences) + (found.more or 0) <= FURTHER * self._pairs:
+                return self._trials[asked[-1]]
+        if best is None or best.violation:
+            return None
+        return None if best.number in (self._known.defaults, *asked) else best
+
+    @property
+    def turns(self) -> list[Turn]:
+        candidate, known = self._candidate, self._known
+        if candidate is None:
+            return []
+        if known.unpaired(candidate.number):
+            return [Turn(self._trials[known.defaults], is_due=True)]
+        found = known.comparison(candidate.number)
+        further = len(found.differences) + (found.more or 0) - known.begun(candidate.number)
+        return [Turn(candidate, is_due=True, until=2 * further)] if further > 0 else []
+
+    @property
+    def missing(self) -> int:
+        is_open = self._candidate is not None
+        return is_open * max(0, 2 * self._pairs - len(self._repeats))
+
+    def seed_for(self, trial: Trial, seeds: Iterable[int]) -> int:
+        if trial.number == self._known.defaults:
+            return self._known.unpaired(self._known.candidates[-1])[0]
+        used = {repeat.seed for repeat in self._repeats}
+        return next(seed for seed in seeds if seed not in used)
