@@ -3,8 +3,7 @@
     python benchmarks/confirm.py [--studies 200] [--quick] [--json FILE]
 
 Each study searches a known landscape with the real brain on a virtual clock, within the same GPU
-time. A trial measures its true value plus noise that is drawn from its seed, as if a model were
-trained again. Without confirmation the whole budget is used for the search, and the trial with the
+time. A trial measures its true value plus noise, as if a model were trained again. Without confirmation the whole budget is used for the search, and the trial with the
 best value is recommended: the luckiest of many. With confirmation, `search.confirm` reserves part
 of the budget and trains the leaders again.
 
@@ -59,13 +58,13 @@ NOISES = (0.05, 0.1, 0.2, 0.4)
 
 @dataclass(frozen=True)
 class Noisy:
-    """Loss curves that fall towards (x - 0.3)^2 + (y - 0.6)^2, plus noise drawn from the seed."""
+    """Loss curves that fall towards (x - 0.3)^2 + (y - 0.6)^2, plus noise of their own."""
 
     noise: float
 
     def measure(self, params: Mapping[str, Any], seed: int, resource: float) -> Mapping[str, float]:
         """The loss at a resource: the true value, what is still to be learned, and noise."""
-        drawn = np.random.default_rng(seed).normal()
+        drawn = np.random.default_rng([seed, *(int(1e9 * params[name]) for name in "xy")]).normal()
         return {"loss": truth(params) + 0.3 * (1 - resource / EPOCHS) + self.noise * float(drawn)}
 
     def seconds(self, params: Mapping[str, Any], resource: float) -> float:

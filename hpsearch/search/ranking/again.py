@@ -2,8 +2,9 @@
 
 It is the value at the end of the training; the interval holds that of one more training nine times
 in ten. Trainings that differ only by their seeds vary by a standard deviation from two sources:
-seeds make about `SHARE` of the spread among the best third of a study's trials, which counts like
-`FREEDOM` degrees of freedom; and repeats, those of earlier studies in shares of the spread there.
+seeds make about `SHARE` of the spread among the best third of a study's trials, which stands for
+the degrees of freedom that its repeats lack of `FREEDOM`; and repeats, those of earlier studies in
+shares of the spread there.
 Both together give a Student-t interval (Gelman et al., *Bayesian Data Analysis*, 3rd ed., sections
 2.6 and 3.2). Until the study has repeats of its own, the interval of a trial is the narrower the
 more surely the forecast, which knows its neighbours and its curve, expects the end that it had, but
@@ -23,7 +24,7 @@ from hpsearch.search.ranking.evaluation import Evaluation
 from hpsearch.search.ranking.repeats import BEHIND, REACH, Repeats, t_quantile
 
 SHARE = 0.65  # the share of the spread among the best third of trials that seeds make
-FREEDOM = 3  # the degrees of freedom that this share counts for
+FREEDOM = 3  # the degrees of freedom from which on repeats tell enough without it
 NEUTRAL = 0.7
 """The deviation that the forecast expects of an end, as a share of the spread, at which an interval
 is as wide as the spread alone tells; it grows with the root."""
@@ -134,9 +135,10 @@ class Seeds:
         freedom = sum(each.freedom for each in measured)
         self._are_measured = freedom > 0
         if spread is not None:
-            shares = FREEDOM * SHARE**2 + earlier.squares
+            assumed = max(0, FREEDOM - freedom)
+            shares = assumed * SHARE**2 + earlier.squares
             squares += shares * spread.deviation**2
-            freedom += FREEDOM + earlier.freedom
+            freedom += assumed + earlier.freedom
         self._variance = squares / freedom if freedom else 0.0
         self._reach = t_quantile(freedom, 1 - BEHIND) if freedom else 0.0
 
