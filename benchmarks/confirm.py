@@ -3,9 +3,10 @@
     python benchmarks/confirm.py [--studies 200] [--quick] [--json FILE]
 
 Each study searches a known landscape with the real brain on a virtual clock, within the same GPU
-time. A trial measures its true value plus noise, as if a model were trained again. Without confirmation the whole budget is used for the search, and the trial with the
-best value is recommended: the luckiest of many. With confirmation, `search.confirm` reserves part
-of the budget and trains the leaders again.
+time. A trial measures its true value plus noise, as if a model were trained again. Without
+confirmation the whole budget is used for the search, and the trial with the best value is
+recommended: the luckiest of many. With confirmation, `search.confirm` reserves part of the budget
+and trains the leaders again.
 
 The table shows, in standard deviations of the noise:
 
