@@ -137,8 +137,7 @@ kind of failure of a trial that failed because of its configuration."""
 MOST_ON_A_GPU = 16  # trials that share it
 FILE_CHANGES = "file_changes"
 """The attribute of a study with the changes of its study file, each with its time."""
-SHARING = "sharing"
-"""The system attribute of a study for the `GpuSharing` of each type of device."""
+SHARING = "sharing"  # the system attribute of a study for the `GpuSharing` of each type of device
 
 
 class GpuSharing(TypedDict):
@@ -149,8 +148,7 @@ class GpuSharing(TypedDict):
     is_final: bool
 
 
-NEXT_HOUR = "hpsearch:next_hour"
-"""The system attribute of a study for its latest `NextHour`."""
+NEXT_HOUR = "hpsearch:next_hour"  # the system attribute of a study for its latest `NextHour`
 
 
 @dataclass(frozen=True, slots=True)

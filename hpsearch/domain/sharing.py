@@ -19,8 +19,7 @@ import numpy as np
 
 from hpsearch.domain.facts import GpuSharing
 
-GROWTH = 0.06
-"""The part by which twice as many trials must train more together."""
+GROWTH = 0.06  # the part by which twice as many trials must train more together
 BASELINE = 4  # speeds of each trial on a GPU before more are tried
 ENOUGH = 8  # speeds of each trial, after which the better number is taken even if it is not clear
 SPREAD, NOISE = 0.5, 0.1  # standard deviations of logarithms of speeds

@@ -28,8 +28,7 @@ from trials.running.reported import numbers_among
 from trials.script import running
 from trials.tasks.function.trial import FunctionTrial
 
-_STATE = "trainer_state.json"
-"""The file of a Trainer's checkpoint with its step."""
+_STATE = "trainer_state.json"  # the file of a Trainer's checkpoint with its step
 _OWN_NAMES = "weights_own_names.pt"
 """The file of weights under the model's own names, if the Trainer's file has others."""
 _STATE_FILES = ("optimizer.pt", "scheduler.pt", "scaler.pt", "rng_state.pth", _OWN_NAMES)

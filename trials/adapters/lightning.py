@@ -32,8 +32,7 @@ from trials.tasks.function.trial import FunctionTrial
 _FILE = "lightning.ckpt"
 _OWN_CHECKPOINTS = "lightning"
 """The folder in the trial's for checkpoints that Lightning saves by itself."""
-_NEVER = sys.maxsize
-"""Epochs between validations."""
+_NEVER = sys.maxsize  # epochs between validations
 _NOT_RESUMABLE = "You're resuming from a checkpoint that ended before the epoch ended"
 """The beginning of Lightning's warning about a continued epoch."""
 

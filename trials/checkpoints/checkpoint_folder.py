@@ -17,8 +17,7 @@ from trials.checkpoints.disk.names import below, component, relative
 from trials.checkpoints.disk.whole_folders import MANIFEST, manifest_of
 from trials.contract import Unit
 
-TEMPORARY = ".writing-"
-"""Begins the names of drafts, which are beside the checkpoints on a disk."""
+TEMPORARY = ".writing-"  # begins the names of drafts, which are beside the checkpoints on a disk
 _SINGULAR = {unit: unit.value.removesuffix("s") for unit in Unit}
 _UNITS = "|".join(_SINGULAR.values())
 _NAME = re.compile(rf"(?:{_UNITS})-(\d+(?:\.\d+)?(?:e-\d+)?)(?:-(\d+))?")

@@ -20,8 +20,7 @@ from trials.checkpoints.folders import folder_at, split
 from trials.contract import Setup
 
 FORMAT = 1
-STATE = "state.pt"
-"""The file of a training loop's state, without the model."""
+STATE = "state.pt"  # the file of a training loop's state, without the model
 
 
 class CheckpointError(Exception):

@@ -14,10 +14,8 @@ import numpy.typing as npt
 
 from trials.running.randomness import Use, derive
 
-Ints = npt.NDArray[np.integer]
-"""Integers, such as the numbers of rows."""
-Lengths = Ints
-"""Tokens of each sample, shape (n,), or of each of its parts, shape (n, parts)."""
+Ints = npt.NDArray[np.integer]  # integers, such as the numbers of rows
+Lengths = Ints  # tokens of each sample, shape (n,), or of each of its parts, shape (n, parts)
 CHUNK_BATCHES = 50
 """Length bucketing sorts inside chunks of this many batches. There is nearly as little padding as
 with a full sort, and the samples that share a batch still change from epoch to epoch."""

@@ -35,10 +35,8 @@ from trials.checkpoints.disk.whole_folders import MANIFEST, removed_on_error
 log = logging.getLogger(__name__)
 
 VARIABLE = "HPSEARCH_CACHE"
-MOST_BYTES = 20_000_000_000
-"""The most bytes of all entries together."""
-IN_USE_S = 86_400.0
-"""The time after its last reading in which an entry is not removed."""
+MOST_BYTES = 20_000_000_000  # the most bytes of all entries together
+IN_USE_S = 86_400.0  # the time after its last reading in which an entry is not removed
 FORMAT = 1
 _ARRAY = ".npy"
 _TEMPORARY = ".writing-"

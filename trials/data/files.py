@@ -19,11 +19,9 @@ _MARKS = {
 """Encodings by the byte order mark that a file begins with."""
 _SEPARATORS = (",", ";", "\t", "|")
 _SNIFFED_ROWS = 20
-_STATED = "sep="
-"""The beginning of a line by which a file for Excel states its separator."""
+_STATED = "sep="  # the beginning of a line by which a file for Excel states its separator
 
-MOST_BYTES = 1 << 20
-"""The size of the largest file of text that a person writes."""
+MOST_BYTES = 1 << 20  # the size of the largest file of text that a person writes
 
 
 def refuse_odd(path: Path) -> None:

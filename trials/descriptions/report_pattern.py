@@ -28,10 +28,8 @@ NUMBER = (
 """A number in the forms that programs print; 81.2 in ``81.2%``. It takes all the digits that there
 are: to try fewer would take very long where there are thousands. Commas and the like are taken
 where the pattern does not match without, and else read by `AS_PRINTED`."""
-LONGEST = 10_000
-"""Letters of a line that are searched."""
-LIMIT_S = 0.5
-"""Seconds of computing that one search may take, in which other threads go on."""
+LONGEST = 10_000  # letters of a line that are searched
+LIMIT_S = 0.5  # seconds of computing that one search may take, in which other threads go on
 MOST_LETTERS, MOST_REPEATED = 1_000, 100_000
 """Letters of a pattern, and how often it may repeat a part by its counts, as ``\\d{3}`` does."""
 

@@ -30,8 +30,7 @@ _OUT_OF_MEMORY = re.compile(
     re.IGNORECASE | re.DOTALL,
 )
 
-_keeps_more = False
-"""Whether this process has begun to keep memory for its next trials."""
+_keeps_more = False  # whether this process has begun to keep memory for its next trials
 _shares: dict[str, float] = {}
 """The share of a GPU that this process keeps to, by the device's name; 1 if it is missing."""
 

@@ -240,8 +240,7 @@ def _checksum(parameter: torch.Tensor) -> torch.Tensor:
     return bits.sum(dtype=torch.int64)
 
 
-_joined: list[Group] = []
-"""The group that this process has joined; empty without one."""
+_joined: list[Group] = []  # the group that this process has joined; empty without one
 
 
 def current() -> Group:

@@ -39,10 +39,8 @@ from trials.settings import Settings
 
 log = logging.getLogger(__name__)
 
-SHARE = 0.01
-"""The share of the time that training may wait for its checkpoints."""
-WRITING = 0.05
-"""The share of the time in which a run writes checkpoints that nothing needs yet."""
+SHARE = 0.01  # the share of the time that training may wait for its checkpoints
+WRITING = 0.05  # the share of the time in which a run writes checkpoints that nothing needs yet
 WORTH_S = 0.05
 """A shorter save is never left out and stays in the foreground: exact reports are worth more."""
 

@@ -21,11 +21,9 @@ from typing import Any
 from trials.contract import TaskError
 from trials.settings import nearest
 
-LIBRARIES = ("torch", "transformers", "lightgbm", "numpy")
-"""The libraries that compute."""
+LIBRARIES = ("torch", "transformers", "lightgbm", "numpy")  # the libraries that compute
 
-PRECISION = "precision"
-"""The setting with a value `auto`, for the device's best precision."""
+PRECISION = "precision"  # the setting with a value `auto`, for the device's best precision
 
 _PRECISIONS = ("bf16", "fp16", "fp32")
 

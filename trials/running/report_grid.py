@@ -13,8 +13,7 @@ from trials.settings import in_full, nearest
 MOST_REPORTS = 10_000
 """The most reports of a trial: each is an evaluation, and in a study a row in the database."""
 
-DIGITS = 6
-"""Decimal places of a fractional level."""
+DIGITS = 6  # decimal places of a fractional level
 
 NEAR = 0.25
 """Two levels that are at most this share of the report interval apart become one: training hardly

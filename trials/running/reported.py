@@ -12,10 +12,8 @@ from typing import Any
 from trials.contract import SAMPLES, Note
 from trials.foreign import code_of, plain
 
-LETTERS = 100
-"""Letters of a value that a message repeats."""
-LONGEST_NAME = 500
-"""Letters of a metric's name."""
+LETTERS = 100  # letters of a value that a message repeats
+LONGEST_NAME = 500  # letters of a metric's name
 MOST_SAMPLES = 500
 LENGTHS = frozenset(
     (

@@ -40,16 +40,12 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 SUSPEND, RESUME, TERMINATE, KILL = b"s", b"r", b"t", b"k"
-POLL_S = 0.02
-"""Between two looks at whether the program has ended."""
-SETTLE_S = 1.0
-"""The time that processes may take to be suspended, as where they wait for a disk."""
-QUIET_S = 1.0
-"""Nothing with a mark may be found for so long, until it is taken that all has ended."""
+POLL_S = 0.02  # between two looks at whether the program has ended
+SETTLE_S = 1.0  # the time that processes may take to be suspended, as where they wait for a disk
+QUIET_S = 1.0  # nothing with a mark may be found for so long, until it is taken that all has ended
 AGAIN_S, MOST_AGAIN_S = 0.005, 0.1
 """Between two looks at processes that were killed or suspended: at first, and at most."""
-_PDEATHSIG, _CHILD_SUBREAPER = 1, 36
-"""Options of prctl."""
+_PDEATHSIG, _CHILD_SUBREAPER = 1, 36  # options of prctl
 
 
 def watch(name: str, *, group: bool) -> str:

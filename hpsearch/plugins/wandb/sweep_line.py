@@ -35,8 +35,7 @@ MACROS: Mapping[str, Callable[[str, Any], list[str]]] = {
     "args_override_hydra": lambda name, value: [f"++{name}={value}"],
 }
 """The words of each parameter, by the name of a macro."""
-WITH_JSON = ("args_json", JSON_FILE)
-"""Macros that are one word for all parameters."""
+WITH_JSON = ("args_json", JSON_FILE)  # macros that are one word for all parameters
 
 
 class SweepLine(CommandLine):

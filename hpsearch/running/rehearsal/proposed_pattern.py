@@ -15,8 +15,7 @@ from trials.contract import ProgramFailed, Unit
 from trials.descriptions.report_pattern import NUMBER, RESOURCE, ReportPattern, visible
 from trials.tasks.command.report_stream import PatternLines, ReportLine
 
-MOST_LINES, MOST_METRICS, MOST_COUNTERS = 10_000, 6, 3
-"""Limits of what patterns are tried with."""
+MOST_LINES, MOST_METRICS, MOST_COUNTERS = 10_000, 6, 3  # limits of what patterns are tried with
 
 _LABELLED = re.compile(
     r"(?P<label>(?<![\w./@-])(?P<name>(?:(?:train(?:ing)?|val(?:id(?:ation)?)?|dev|test|eval)\s+)?"
@@ -53,8 +52,7 @@ _PARTS = (
 )
 """The names of parts of the data; the higher, the better to compare trials by."""
 UNNAMED = 2
-NAME = "\0"
-"""Stands for the name of a metric in a pattern."""
+NAME = "\0"  # stands for the name of a metric in a pattern
 _HEADER = re.compile(r"(?!.*(?<![\w@/.-])\d).*(?:epoch|step|iter|round)", re.IGNORECASE)
 _MARKS = {"[|│┃]": "|│┃", ",": ",", ";": ";", r"\t": "\t", r"\s": " "}
 """Expressions of marks between the cells of a table, and the marks."""

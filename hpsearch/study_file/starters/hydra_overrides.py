@@ -25,8 +25,7 @@ _ARGUMENTS = {"interval": ("start", "end"), "range": ("start", "stop", "step")}
 _CASTS: dict[str, type] = {"int": int, "float": float, "str": str}
 _OPEN, _CLOSE, _QUOTES = "([{", ")]}", "\"'"
 
-Sweep = dict[str, Any]
-"""A parameter as a study file has it."""
+Sweep = dict[str, Any]  # a parameter as a study file has it
 
 
 def is_application(words: Sequence[str], folder: Path) -> bool:

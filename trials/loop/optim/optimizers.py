@@ -13,11 +13,9 @@ from trials.settings import Settings
 
 CAPTURABLE = ("adamw", "adam", "sgd", "nesterov")
 """Optimizers whose steps do not wait for the device."""
-FACTOR = "factor"
-"""The key of a parameter group's factor of the learning rate."""
+FACTOR = "factor"  # the key of a parameter group's factor of the learning rate
 
-ParameterGroup = dict[str, Any]
-"""Parameters and their options, for an optimizer of torch."""
+ParameterGroup = dict[str, Any]  # parameters and their options, for an optimizer of torch
 
 
 def build(

@@ -9,8 +9,7 @@ from dataclasses import asdict, dataclass
 from statistics import fmean
 from typing import Any
 
-MOST = 256
-"""The points of a series."""
+MOST = 256  # the points of a series
 
 
 class Series:

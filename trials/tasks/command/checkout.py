@@ -15,8 +15,7 @@ from pathlib import Path
 
 from trials.contract import Code, ProgramFailed
 
-PATIENCE_S = 900.0
-"""The time that git may take, or what measures a trial."""
+PATIENCE_S = 900.0  # the time that git may take, or what measures a trial
 
 _CONFINE = """
 set -e

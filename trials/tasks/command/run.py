@@ -32,14 +32,10 @@ from trials.tasks.command.program import Program, Source, own_environment
 from trials.tasks.command.report_stream import ReportLine, ReportStream
 
 _IMPORT = "No module named"  # in the output of a Python that lacks a package
-POLL_S = 0.1
-"""The longest wait for news before the run hands control back to its worker."""
-FINISH_S = 300.0
-"""The time that a program may take to end after its last report."""
-LOOK_S = 0.05
-"""Between two looks at a program's files and reports."""
-SETTLE_S = 1.0
-"""The time until two looks in a row must have shown the same."""
+POLL_S = 0.1  # the longest wait for news before the run hands control back to its worker
+FINISH_S = 300.0  # the time that a program may take to end after its last report
+LOOK_S = 0.05  # between two looks at a program's files and reports
+SETTLE_S = 1.0  # the time until two looks in a row must have shown the same
 
 
 @dataclass(frozen=True)

@@ -67,8 +67,7 @@ Examples = TypeVar("Examples")
 
 
 class DataSet(abc.ABC, Generic[SpecT, Examples]):
-    TYPES: ClassVar[tuple[type, ...]]
-    """The dataclasses that prepared data is made of."""
+    TYPES: ClassVar[tuple[type, ...]]  # the dataclasses that prepared data is made of
     UNIT: ClassVar[str] = "row"
 
     def __init__(self, spec: SpecT) -> None:

@@ -21,8 +21,7 @@ from trials.tasks.final.parts import FinalParts
 from trials.tasks.final.versions import checkpoints_in, model_in, put_next, workplace
 from trials.tasks.workloads.trained_task import BuiltInTask
 
-ABOUT = "training.json"
-"""The file beside the model with its origin and its metrics."""
+ABOUT = "training.json"  # the file beside the model with its origin and its metrics
 
 
 @dataclass(frozen=True)

@@ -38,8 +38,7 @@ from trials.tasks.function.process import Processes
 from trials.tasks.function.run import Function, FunctionRun
 from trials.tasks.function.trial import FunctionTrial
 
-SCRIPT = "__main__"
-"""In place of a function's name: its whole file."""
+SCRIPT = "__main__"  # in place of a function's name: its whole file
 
 Adapt = Callable[[Any, Mapping[str, Any]], Function]
 """From an object of another library, or the path of a script that makes one, and the `task` part to

@@ -19,8 +19,7 @@ from trials.contract import ProcessEnded
 from trials.running.exit_codes import exit_text
 from trials.tasks.function.messages import Begin, Died, Preload
 
-END_S = 10.0
-"""The time that a process may take to end by itself: what `atexit` calls, and threads."""
+END_S = 10.0  # the time that a process may take to end by itself: what `atexit` calls, and threads
 _LOOK_S = 0.2
 _MAIN = (
     "import sys; own, *path = sys.argv[3].splitlines(); sys.path[:] = [own, *path];"

@@ -31,13 +31,11 @@ from trials.loop.optim.depths import hidden_matrices
 from trials.settings import Settings, nearest
 from trials.tasks.huggingface.pretrained import write_description
 
-ADAPTERS, CONFIG = "adapter_model.safetensors", "adapter_config.json"
-"""Peft's names of the files."""
+ADAPTERS, CONFIG = "adapter_model.safetensors", "adapter_config.json"  # peft's names of the files
 AUTO = "auto"
 _NAME = "default"
 _ADAPTER = ".lora_"
-_PREFIX = "base_model.model."
-"""The prefix that peft writes before the model's own names."""
+_PREFIX = "base_model.model."  # the prefix that peft writes before the model's own names
 
 
 @dataclass(frozen=True)

@@ -74,8 +74,7 @@ class TextTask(TrainedTask[TextSpec]):
     """A task on texts. A kind names its own fields, its data and its workload."""
 
     DATA_SETTINGS: ClassVar[tuple[str, ...]] = ("max_length", "model")
-    FIELDS: ClassVar[Mapping[str, str]]
-    """The task's own fields with their default values."""
+    FIELDS: ClassVar[Mapping[str, str]]  # the task's own fields with their default values
 
     def __init__(self, task: Mapping[str, Any], base: Path) -> None:
         super().__init__(task, base, TextSpec.parse(task, base, self.FIELDS))

@@ -23,8 +23,7 @@ from trials.tasks.images import folder
 from trials.tasks.images.folder import Bytes
 from trials.tasks.workloads.trained_task import TrainedTask
 
-SIZE = 64
-"""Side of the squares that the images of a folder are scaled to, by default."""
+SIZE = 64  # side of the squares that the images of a folder are scaled to, by default
 
 
 @dataclass(frozen=True)

@@ -7,8 +7,7 @@ import numpy as np
 from trials.data.batching import Ints, Sequences
 from trials.tasks.huggingface.tokenizer import Cut
 
-IGNORED = -100
-"""A token without a target (torch's own `ignore_index`)."""
+IGNORED = -100  # a token without a target (torch's own `ignore_index`)
 
 
 @dataclass(frozen=True)

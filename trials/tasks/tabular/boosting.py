@@ -26,8 +26,7 @@ _SIZES = re.compile(r"^tree_sizes=.*\n", re.MULTILINE)
 _IMPORTANCES = re.compile(r"^feature_importances:\n(?:.+\n)*\n", re.MULTILINE)
 """Those of the first segment alone; a model that is loaded counts its own."""
 _NUMBER = re.compile(r"^Tree=\d+$", re.MULTILINE)
-_SMALL = 1_000_000
-"""Cells of a table below which threads wait for each other longer than they work."""
+_SMALL = 1_000_000  # cells of a table below which threads wait for each other longer than they work
 
 
 @dataclass(frozen=True)

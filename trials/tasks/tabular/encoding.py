@@ -15,8 +15,7 @@ from trials.descriptions.tabular import CLASSIFICATION, REGRESSION
 from trials.tasks.datasets import labels, tables
 from trials.tasks.tabular.columns import Floats, TabularSpec, numbers_in
 
-EXACT = 1e15
-"""A float does not distinguish larger numbers: they stay texts."""
+EXACT = 1e15  # a float does not distinguish larger numbers: they stay texts
 
 
 @dataclass(frozen=True)

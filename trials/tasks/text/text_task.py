@@ -42,8 +42,7 @@ if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
 
 
-DESCRIPTION = "text.json"
-"""The file of a checkpoint with the form of a model's texts and scores."""
+DESCRIPTION = "text.json"  # the file of a checkpoint with the form of a model's texts and scores
 
 
 @dataclass(frozen=True)
@@ -82,8 +81,7 @@ class TextData:
     validation_types: Sequences | None = None
 
 
-Text = tuple[str | None, ...]
-"""A text, or two that make a pair."""
+Text = tuple[str | None, ...]  # a text, or two that make a pair
 
 
 @dataclass(frozen=True)

@@ -15,8 +15,7 @@ from torch import nn
 Labels = npt.NDArray[np.integer]
 Floats = npt.NDArray[np.float64]
 
-LARGEST_EXPONENT = 700.0
-"""The power of e is still a float."""
+LARGEST_EXPONENT = 700.0  # the power of e is still a float
 
 
 def classification(truth: Labels, predicted: Labels) -> dict[str, float]:

@@ -27,8 +27,7 @@ RESOURCE = "_resource"
 AGGREGATES = ("min", "max", "mean", "best", "first", "last")
 """The aggregates of a metric that `define_metric` can keep in the summary."""
 NOT_FINITE = ("NaN", "Infinity", "-Infinity")
-LONGEST_NAME = 500
-"""Letters of the name of a metric."""
+LONGEST_NAME = 500  # letters of the name of a metric
 
 
 class Reports:

@@ -23,8 +23,7 @@ _PARTS = ("body", "orelse", "finalbody", "handlers", "cases")
 FOLDER = "TRIALS_OWN_FOLDER"
 __path__ = list(filter(None, [os.environ.get(FOLDER)]))
 
-_names: dict[str, str] = {}
-"""By the name of a module in a study file: the name that it has here."""
+_names: dict[str, str] = {}  # by the name of a module in a study file: the name that it has here
 
 
 def look_in(folder: Path) -> None:
