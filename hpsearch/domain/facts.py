@@ -87,18 +87,13 @@ class DecisionKind(enum.StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ConfirmationState:
-    """How far the leading configurations of a study are confirmed.
-
-    Attributes:
-        given: The limits of the budget (trials, GPU-hours, cost, wall-clock seconds; None for no
-            limit) and the number of configurations tried first, when it began.
-        first: The first trial whose repeats count against what this budget promises.
-        search_waits: Nothing but repeats starts while any are due.
-    """
+    """How far the leading configurations of a study are confirmed."""
 
     given: tuple[StrictFloat | None, ...]
-    first: StrictInt = 0
-    search_waits: StrictBool = False
+    """The limits of the budget (trials, GPU-hours, cost, wall-clock seconds; None for no limit) and
+    the number of configurations tried first, when it began."""
+    first: StrictInt = 0  # the first trial whose repeats count against what this budget promises
+    search_waits: StrictBool = False  # nothing but repeats starts while any are due
 
 
 @dataclass(frozen=True, slots=True)

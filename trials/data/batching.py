@@ -90,15 +90,11 @@ def cut(rows: Ints, size: int) -> list[Ints]:
 
 @dataclass(frozen=True)
 class Sequences:
-    """Token sequences of different lengths, flat: they pickle without copies.
+    """Token sequences of different lengths, flat: they pickle without copies."""
 
-    Args:
-        tokens: All sequences one after the other, int32, shape (total,).
-        offsets: The beginning of each, and the end of the last, int64, shape (n + 1,).
-    """
-
-    tokens: npt.NDArray[np.int32]
+    tokens: npt.NDArray[np.int32]  # all sequences one after the other, int32, shape (total,)
     offsets: npt.NDArray[np.int64]
+    """The beginning of each, and the end of the last, int64, shape (n + 1,)."""
 
     @staticmethod
     def of(rows: list[list[int]]) -> Sequences:

@@ -46,16 +46,12 @@ _header = threading.Lock()
 
 @dataclass(frozen=True)
 class CacheEntry:
-    """Prepared data.
-
-    Args:
-        arrays: Arrays by name; those that were read from the disk are read-only and memory-mapped.
-        facts: The rest, as JSON.
-    """
+    """Prepared data."""
 
     arrays: Mapping[str, npt.NDArray[Any]]
+    """Arrays by name; those that were read from the disk are read-only and memory-mapped."""
     files: Mapping[str, bytes]
-    facts: Mapping[str, Any]
+    facts: Mapping[str, Any]  # the rest, as JSON
 
 
 def folder(environment: Mapping[str, str] = os.environ) -> Path:

@@ -15,18 +15,14 @@ from trials.devices.precision import Precision
 
 @dataclass(frozen=True)
 class Batch:
-    """A micro-batch on the device.
-
-    Args:
-        cells: Tokens and padding.
-        recurs: Whether other batches have its shape: all are padded to the rungs of a ladder.
-    """
+    """A micro-batch on the device."""
 
     inputs: Mapping[str, torch.Tensor]
     labels: torch.Tensor
     tokens: int
-    cells: int
+    cells: int  # tokens and padding
     recurs: bool = False
+    """Whether other batches have its shape: all are padded to the rungs of a ladder."""
 
 
 Work = Callable[[Batch], tuple[torch.Tensor, ...]]  # computes tensors from a batch

@@ -48,21 +48,15 @@ UNNAMED = "no-name-"  # begins the names that Optuna gives to studies without on
 
 @dataclass
 class FirstTrial:
-    """The one trial that was run.
+    """The one trial that was run."""
 
-    Attributes:
-        steps: The steps that it has reported.
-        may_prune: It has asked whether it should be pruned.
-        whole: Its whole numbers: their values, and the largest that they can have.
-        error: The error that it ended with, if any.
-        stated: The most steps that a trial can report, as the script says it; None if it does not.
-    """
-
-    steps: list[int]
-    may_prune: bool
+    steps: list[int]  # the steps that it has reported
+    may_prune: bool  # it has asked whether it should be pruned
     whole: dict[str, tuple[int, int]]
-    error: str | None
+    """Its whole numbers: their values, and the largest that they can have."""
+    error: str | None  # the error that it ended with, if any
     stated: int | None = None
+    """The most steps that a trial can report, as the script says it; None if it does not."""
 
 
 def draft(source: str, study: str | None, folder: Path) -> StudyDraft:

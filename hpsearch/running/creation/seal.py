@@ -37,17 +37,11 @@ _NAMED = re.compile(rb"[\w./-]+\.(?:py|sh|bash|pl|jl|lua|[rR])\b")
 
 @dataclass(frozen=True)
 class Seal:
-    """Digests (SHA-256) by path from the folder of the study file.
+    """Digests (SHA-256) by path from the folder of the study file."""
 
-    Attributes:
-        files: Those of all files that the task names or imports.
-        binding: Those that must stay as they are.
-        fingerprint: That of all `files`; None without any.
-    """
-
-    files: Mapping[str, str]
-    binding: Mapping[str, str]
-    fingerprint: str | None
+    files: Mapping[str, str]  # those of all files that the task names or imports
+    binding: Mapping[str, str]  # those that must stay as they are
+    fingerprint: str | None  # that of all `files`; None without any
 
 
 def seal_of(spec: StudySpec) -> Seal:

@@ -31,21 +31,15 @@ T = TypeVar("T")
 
 @dataclass
 class Journal:
-    """The transactions of one driver, which has the lease on its study.
-
-    Attributes:
-        clock: Gives seconds since the epoch.
-        revision: That of the study after the last commit.
-        written: When something was last written; the time as of which it was decided.
-    """
+    """The transactions of one driver, which has the lease on its study."""
 
     store: Store
     study: StudyRecord
     lease: Lease
     resources: Resources
-    clock: Callable[[], float]
-    revision: int = 0
-    written: float = 0.0
+    clock: Callable[[], float]  # gives seconds since the epoch
+    revision: int = 0  # that of the study after the last commit
+    written: float = 0.0  # when something was last written; the time as of which it was decided
 
     def begin(self) -> None:
         """Read the study's revision. Raises StoreUnreachable as `write`."""

@@ -197,18 +197,13 @@ class RaySlot:
 
 @dataclass
 class PlacementGroups:
-    """Reserves groups, and gives back those that slots have left.
-
-    Attributes:
-        takes: What a process of a slot takes, by resource.
-        processes: Those of a slot.
-        left: The groups that are not used any more.
-    """
+    """Reserves groups, and gives back those that slots have left."""
 
     head: HeadNode
-    takes: dict[str, float]
-    processes: int
+    takes: dict[str, float]  # what a process of a slot takes, by resource
+    processes: int  # those of a slot
     left: list[PlacementGroup] = field(default_factory=list)
+    """The groups that are not used any more."""
 
     def reserve(self) -> PlacementGroup | None:
         """A new group, on nodes that are not set aside; None while the head is silent."""

@@ -61,14 +61,10 @@ FAULT_LINES = 3  # of a traceback, in which a failure may name the GPU
 
 @dataclass(frozen=True, slots=True)
 class ReplaceWorker:
-    """Asks the executor to replace this worker. It comes together with the end of an attempt.
-
-    Attributes:
-        retires: The worker was told to end: it takes no attempt any more.
-    """
+    """Asks the executor to replace this worker. It comes together with the end of an attempt."""
 
     why: str
-    retires: bool = False
+    retires: bool = False  # the worker was told to end: it takes no attempt any more
 
 
 @dataclass(frozen=True, slots=True)

@@ -60,22 +60,16 @@ _MARKS = {"[|│┃]": "|│┃", ",": ",", ";": ";", r"\t": "\t", r"\s": " "}
 
 @dataclass(frozen=True)
 class Number:
-    """A number in a line, and the expressions around it.
-
-    Attributes:
-        position: The letters before it; in a table, the columns.
-        part: The position and the word before it that names a part of the data; None without one.
-        rank: That of the part.
-        mark: In a table, the expression between two cells.
-    """
+    """A number in a line, and the expressions around it."""
 
     name: str
     before: str
-    position: int
+    position: int  # the letters before it; in a table, the columns
     after: str = ""
     part: tuple[int, str] | None = None
-    rank: int = UNNAMED
-    mark: str = ""
+    """The position and the word before it that names a part of the data; None without one."""
+    rank: int = UNNAMED  # that of the part
+    mark: str = ""  # in a table, the expression between two cells
 
     @property
     def is_counter(self) -> bool:

@@ -38,19 +38,12 @@ class TrialReports:
 
 @dataclass(frozen=True)
 class Same:
-    """The reports that two trainings share, which are the same.
+    """The reports that two trainings share, which are the same."""
 
-    Args:
-        until: The highest resource of them.
-        in_full: Whether that is the full budget.
-        distinct: How many of the reports differ from each other.
-        is_fine: Whether a value of them has many digits.
-    """
-
-    until: float
-    in_full: bool
-    distinct: int
-    is_fine: bool
+    until: float  # the highest resource of them
+    in_full: bool  # whether that is the full budget
+    distinct: int  # how many of the reports differ from each other
+    is_fine: bool  # whether a value of them has many digits
 
     @property
     def is_certain(self) -> bool:

@@ -194,16 +194,11 @@ def _repeats(connection: sa.Connection, study: StudyHead) -> list[TrialRow]:
 
 @dataclass(frozen=True)
 class LastWord:
-    """What a study says of its best trial beside the defaults (`search.certify`), at a level.
-
-    Args:
-        found: The comparison that counts; None before one.
-        repeat_s: The compute time of a repeat; None before one has begun.
-    """
+    """What a study says of its best trial beside the defaults (`search.certify`), at a level."""
 
     level: float
-    found: Claim | None = None
-    repeat_s: float | None = None
+    found: Claim | None = None  # the comparison that counts; None before one
+    repeat_s: float | None = None  # the compute time of a repeat; None before one has begun
 
 
 def last_word(connection: sa.Connection, study: StudyHead, level: float) -> LastWord:

@@ -31,16 +31,12 @@ show it have to answer at once."""
 
 @dataclass(frozen=True, slots=True)
 class StudyTrust:
-    """The trust in the rungs of a study.
-
-    Args:
-        rungs: Lowest first; empty if there are none, and where nothing can be said: with several
-            objectives, or without a study file that can be read.
-        spec: The study file; None if there is none, or it cannot be read.
-    """
+    """The trust in the rungs of a study."""
 
     rungs: list[RungTrust] = field(default_factory=list)
-    spec: StudySpec | None = None
+    """Lowest first; empty if there are none, and where nothing can be said: with several
+    objectives, or without a study file that can be read."""
+    spec: StudySpec | None = None  # the study file; None if there is none, or it cannot be read
 
     @property
     def weakest(self) -> RungTrust | None:

@@ -26,15 +26,12 @@ HINT = "write the command with its values, or the study file by hand: docs/comma
 
 @dataclass
 class ShellGrid:
-    """A command line with variables such as `$lr`, and the values of each.
-
-    Attributes:
-        places: By the name of a variable that is an element of an array: the place in it.
-    """
+    """A command line with variables such as `$lr`, and the values of each."""
 
     line: str = ""
     grids: dict[str, list[str]] = field(default_factory=dict)
     places: dict[str, str] = field(default_factory=dict)
+    """By the name of a variable that is an element of an array: the place in it."""
 
     def together(self) -> list[list[str]]:
         """The variables whose values the script takes from the same place of several arrays."""

@@ -57,17 +57,13 @@ class Losses:
 
 @dataclass(frozen=True)
 class RunHistory:
-    """A run's history, as plain values.
-
-    Args:
-        losses: The training loss, in order; one point is the mean of `every` steps.
-        counted: The word for what `step` counts.
-    """
+    """A run's history, as plain values."""
 
     losses: tuple[float, ...] = ()
+    """The training loss, in order; one point is the mean of `every` steps."""
     every: int = 1
     reports: tuple[Losses, ...] = ()
-    counted: str = "step"
+    counted: str = "step"  # the word for what `step` counts
 
 
 class Trace:

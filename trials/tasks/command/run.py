@@ -40,23 +40,17 @@ SETTLE_S = 1.0  # the time until two looks in a row must have shown the same
 
 @dataclass(frozen=True)
 class Command:
-    """A command as a study file states it.
-
-    Args:
-        surround: What its program is started with in an attempt.
-        patterns: The patterns of reports; empty if they are lines of JSON, or rows of CSV.
-        ends_early: Whether it may end before its budget: with exit code 0 it is complete then.
-        resumes: Whether it continues from the files of its folder.
-    """
+    """A command as a study file states it."""
 
     task: Mapping[str, Any]
     line: CommandLine
     base: Path  # the folder that it runs in
     root: Path  # the folder of the study file
-    surround: Callable[[Start], Surroundings]
+    surround: Callable[[Start], Surroundings]  # what its program is started with in an attempt
     patterns: tuple[ReportPattern, ...]
-    ends_early: bool
-    resumes: bool
+    """The patterns of reports; empty if they are lines of JSON, or rows of CSV."""
+    ends_early: bool  # whether it may end before its budget: with exit code 0 it is complete then
+    resumes: bool  # whether it continues from the files of its folder
 
 
 class CommandRun:

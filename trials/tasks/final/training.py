@@ -26,20 +26,17 @@ ABOUT = "training.json"  # the file beside the model with its origin and its met
 
 @dataclass(frozen=True)
 class Plan:
-    """A final training.
-
-    Args:
-        joined: Train on training and validation data together, to the end: without validation data
-            it neither stops early nor chooses a checkpoint.
-        provenance: More facts for `training.json`, such as the origin of the configuration.
-    """
+    """A final training."""
 
     params: Mapping[str, Any]
     seed: int
     budget: Budget
     joined: bool
+    """Train on training and validation data together, to the end: without validation data it
+    neither stops early nor chooses a checkpoint."""
     device: str
     provenance: Mapping[str, Any]
+    """More facts for `training.json`, such as the origin of the configuration."""
     arithmetic: Arithmetic
     goal: Goal | None = None
 

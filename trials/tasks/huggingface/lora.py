@@ -40,18 +40,13 @@ _PREFIX = "base_model.model."  # the prefix that peft writes before the model's 
 
 @dataclass(frozen=True)
 class Base:
-    """The weights that adapters belong to.
-
-    Args:
-        name: The pretrained model in the study file; None for a model from scratch, whose weights
-            derive from the trial's seed.
-        revision: The hub's commit; None for a local folder.
-        dtype: The type of the weights in the model's own files.
-    """
+    """The weights that adapters belong to."""
 
     name: str | None
-    revision: str | None
-    dtype: torch.dtype
+    """The pretrained model in the study file; None for a model from scratch, whose weights derive
+    from the trial's seed."""
+    revision: str | None  # the hub's commit; None for a local folder
+    dtype: torch.dtype  # the type of the weights in the model's own files
 
 
 SCRATCH = Base(name=None, revision=None, dtype=torch.float32)

@@ -13,17 +13,13 @@ from trials.tasks.workloads.trained_task import TrainedTask
 
 @dataclass(frozen=True)
 class TextSpec(DataSpec):
-    """The parsed part.
-
-    Args:
-        fields: The values of the task's own fields, most of them names of columns. A field that
-            names several columns is here once for each, as ``text[0]``.
-        model: The model to train, where no setting names another one.
-    """
+    """The parsed part."""
 
     kind: str
     fields: Mapping[str, str]
-    model: Pretrained | Scratch
+    """The values of the task's own fields, most of them names of columns. A field that names
+    several columns is here once for each, as ``text[0]``."""
+    model: Pretrained | Scratch  # the model to train, where no setting names another one
     trusted: bool
     is_balanced: bool
 

@@ -31,15 +31,10 @@ _SMALL = 1_000_000  # cells of a table below which threads wait for each other l
 
 @dataclass(frozen=True)
 class Trees:
-    """A model.
+    """A model."""
 
-    Args:
-        text: In LightGBM's own form; empty without trees.
-        ends: The iterations of boosting after each segment.
-    """
-
-    text: str = ""
-    ends: tuple[int, ...] = ()
+    text: str = ""  # in LightGBM's own form; empty without trees
+    ends: tuple[int, ...] = ()  # the iterations of boosting after each segment
 
     def after(self, segment: str, iterations: int) -> "Trees":
         """The model with the trees of one more segment."""
@@ -115,18 +110,13 @@ def found_in(scores: Floats, *, is_class: bool) -> npt.NDArray[Any]:
 
 @dataclass
 class Boosting:
-    """Trees that grow on the rows of a table.
-
-    Args:
-        seed: The trial's.
-        trees: The model so far.
-    """
+    """Trees that grow on the rows of a table."""
 
     rows: TabularRows
     encoding: TabularEncoding
     settings: TabularSettings
-    seed: int
-    trees: Trees = field(default_factory=Trees)
+    seed: int  # the trial's
+    trees: Trees = field(default_factory=Trees)  # the model so far
 
     def __post_init__(self) -> None:
         from lightgbm import Dataset

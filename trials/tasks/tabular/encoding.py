@@ -20,15 +20,11 @@ EXACT = 1e15  # a float does not distinguish larger numbers: they stay texts
 
 @dataclass(frozen=True)
 class TabularRows:
-    """Encoded rows.
+    """Encoded rows."""
 
-    Args:
-        features: The columns of numbers, then those of classes, shape (n, columns).
-        target: The class (int64), or the standardised quantity (float64), shape (n,).
-    """
-
-    features: Floats
+    features: Floats  # the columns of numbers, then those of classes, shape (n, columns)
     target: npt.NDArray[np.int64 | np.float64]
+    """The class (int64), or the standardised quantity (float64), shape (n,)."""
 
 
 @dataclass(frozen=True)
