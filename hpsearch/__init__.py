@@ -58,12 +58,7 @@ def create(url: str, spec: SpecSource) -> AskedStudy:
 
 
 def resume(
-    url: str,
-    name: str,
-    *,
-    retry: str | None = None,
-    changed: bool = False,
-    **budget: float | str,
+    url: str, name: str, *, retry: str | None = None, changed: bool = False, **budget: float | str
 ) -> AskedStudy:
     """Go on with a study, to ask for its trials.
 

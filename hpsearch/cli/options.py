@@ -233,13 +233,7 @@ class StudyExport:
     again."""
 
     name: OptionalStudyName = None
-    to: Annotated[
-        str | None,
-        Option(
-            "--to",
-            help=_TO,
-        ),
-    ] = None
+    to: Annotated[str | None, Option("--to", help=_TO)] = None
     what: Annotated[What, Option("--what", help="What to write to the file, one row each.")] = (
         What.TRIALS
     )

@@ -41,9 +41,7 @@ MOVES = MoveTable(
             Phase.ENDING: "as from searching",
             Phase.INTERRUPTED: "as from searching",
         },
-        Phase.ENDING: {
-            Phase.INTERRUPTED: "asked to stop before all is saved",
-        },
+        Phase.ENDING: {Phase.INTERRUPTED: "asked to stop before all is saved"},
         Phase.INTERRUPTED: {},
     },
     last=frozenset(phase for phase in Phase if phase.winds_down),

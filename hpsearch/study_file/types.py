@@ -142,9 +142,7 @@ GpuPrice = Annotated[
     worded("must be a price above 0, or one for each type of GPU, such as {A100: 2.5, T4: 0.35}"),
 ]
 StudyName = Annotated[
-    str,
-    Field(json_schema_extra={"pattern": f"^{STUDY_NAME}$"}),
-    AfterValidator(_study_name),
+    str, Field(json_schema_extra={"pattern": f"^{STUDY_NAME}$"}), AfterValidator(_study_name)
 ]
 Earlier = Annotated[
     Annotated[tuple[StudyName, ...], Field(strict=False, min_length=1, max_length=MOST_EARLIER)]

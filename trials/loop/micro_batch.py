@@ -107,11 +107,7 @@ def micro_batch_of(
 
 
 def evaluation_batch_of(
-    model: nn.Module,
-    lengths: Ints,
-    settings: Settings,
-    precision: Precision,
-    device: torch.device,
+    model: nn.Module, lengths: Ints, settings: Settings, precision: Precision, device: torch.device
 ) -> MicroBatch:
     """The evaluation batch of a run, of samples with these lengths; each process has its own."""
     kind = "evaluation/" + _kind(model, lengths, precision, device)

@@ -125,11 +125,7 @@ class RunSaves:
         return self._saved == position
 
     def save(
-        self,
-        position: Position,
-        content: Callable[[], Content],
-        best: bool,
-        can_wait: bool = False,
+        self, position: Position, content: Callable[[], Content], best: bool, can_wait: bool = False
     ) -> None:
         """Save the run as it is now, in the background if that is worth it. `can_wait`: whether it
         may be kept or left out if the last save was a short time ago. Raises OSError if this save,

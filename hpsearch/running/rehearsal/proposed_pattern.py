@@ -228,12 +228,7 @@ def _joined(*named: tuple[Number, str]) -> str:
                 pieces.append((number.part[0], rf"\b{number.part[1]}\b"))
         return ".*?".join(piece for _, piece in sorted(pieces))
     between, cell = (
-        (r"\s+", r"\S+")
-        if mark == r"\s"
-        else (
-            rf"\s*{mark}\s*",
-            rf"[^{mark.strip('[]')}]*?",
-        )
+        (r"\s+", r"\S+") if mark == r"\s" else (rf"\s*{mark}\s*", rf"[^{mark.strip('[]')}]*?")
     )
     text, column = (rf"^\s*{mark}\s*" if "|" in mark else r"^\s*"), 0
     for number, name in ordered:

@@ -151,12 +151,7 @@ class CurveModel:
         low, high = self._center - 4 * self._spread, self._center + 4 * self._spread
         bounds = list(zip(low, high, strict=True))
         found = minimize(
-            cost,
-            self.theta,
-            jac=True,
-            method="L-BFGS-B",
-            bounds=bounds,
-            options={"maxiter": steps},
+            cost, self.theta, jac=True, method="L-BFGS-B", bounds=bounds, options={"maxiter": steps}
         )
         if np.all(np.isfinite(found.x)):
             self.theta = found.x

@@ -296,10 +296,7 @@ _EACH = sa.select(TRIAL.study_id, *(TRIAL[name] for name in _RANKED_BY))
 _REPEATS = _EACH.where(_is_repeat())
 _repeat = trials.alias("repeat")
 _repeated = sa.select(TRIAL.study_id, TRIAL.repeats).where(_is_repeat()).distinct().subquery()
-_is_repeated = sa.and_(
-    TRIAL.study_id == _repeated.c.study_id,
-    TRIAL.number == _repeated.c.repeats,
-)
+_is_repeated = sa.and_(TRIAL.study_id == _repeated.c.study_id, TRIAL.number == _repeated.c.repeats)
 _REPEATED = _EACH.join_from(_repeated, trials, _is_repeated)
 
 

@@ -348,11 +348,7 @@ def _running(connection: Connection, study: StudyHead) -> list[RunningAttempt]:
             *(latest.c.metrics, last_decision.label("last_decision")),
         )
         .join_from(attempts, WITH_LATEST, same_trial)
-        .where(
-            attempt.study_id == study.id,
-            TRIAL.state == State.RUNNING.value,
-            LIVE_ATTEMPT,
-        )
+        .where(attempt.study_id == study.id, TRIAL.state == State.RUNNING.value, LIVE_ATTEMPT)
         .order_by(attempt.worker, attempt.trial)
     )
     running = []

@@ -29,14 +29,7 @@ from trials.tasks.datasets.data_set import DataSet
 from trials.tasks.datasets.splits import Mask
 from trials.tasks.huggingface import tokenizer as text_tokenizer
 from trials.tasks.huggingface.text_base import TextSpec, TextTask
-from trials.tasks.text.targets import (
-    LABEL,
-    OneClass,
-    OneNumber,
-    SeveralLabels,
-    TextTarget,
-    Values,
-)
+from trials.tasks.text.targets import LABEL, OneClass, OneNumber, SeveralLabels, TextTarget, Values
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
