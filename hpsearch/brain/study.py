@@ -201,8 +201,7 @@ class Study:
         self._context.log.move(trial, State.RUNNING)
 
     def _drop_checkpoints(self, now: float) -> None:
-        """Drop the checkpoints that are not kept; a paused trial cannot continue without its own,
-        and is pruned."""
+        """Drop the checkpoints that are not kept; a paused trial whose own goes is pruned."""
         for trial, why in self._retention.drop():
             if trial.state is State.PAUSED:
                 self._context.searcher.ended(trial)

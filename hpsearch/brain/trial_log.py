@@ -51,8 +51,7 @@ class TrialLog:
         self._history.touch(trial)
 
     def keep_findings(self, event: Finished | Stopped | Failed) -> None:
-        """Keep the findings of a trial's latest attempt, which may come after its trial has
-        ended."""
+        """Keep the findings of a trial's latest attempt, which may come after its trial's end."""
         trial = self._trial_of(event)
         findings = list(event.findings)
         if trial is not None and findings != trial.findings:

@@ -62,8 +62,7 @@ def write_starter(path: Path, kind: str | None, data: DataOptions, wanted: Study
 
 
 def _holds_images(train: Path) -> bool:
-    """True of a folder with folders, and of a file of arrays: no other kind of task has such
-    data."""
+    """True of a folder with folders, and of a file of arrays: data of no other kind of task."""
     if train.is_dir():
         return any(each.is_dir() for each in train.iterdir())
     return train.suffix.lower() == ".npz"

@@ -229,8 +229,7 @@ _TO = (
 
 @dataclass(frozen=True)
 class StudyExport:
-    """Options on an export. With `force` it replaces what is there already, or sends all of it
-    again."""
+    """Options on an export. `force` replaces what is there already, or sends all of it again."""
 
     name: OptionalStudyName = None
     to: Annotated[str | None, Option("--to", help=_TO)] = None

@@ -53,8 +53,7 @@ class Outcome(enum.StrEnum):
 
 
 SHOWN = {"shown": True}
-"""Metadata of a field that readings show: in frames, in JSON and, unless it is a list or mapping,
-in `--where`."""
+"""Metadata of a field that readings show; in `--where` too, unless it is a list or mapping."""
 MOMENT = {"shown": True, "moment": True}
 """The same of a time, which `--where` also compares with dates."""
 BIG = {"shown": True, "big": True}  # the same of a whole number that may need 64 bits
@@ -308,8 +307,7 @@ class Trial:
 
     @property
     def arithmetic(self) -> dict[str, Any] | None:
-        """The arithmetic of its first attempt, in which all compute, since it last began. None
-        before that."""
+        """The arithmetic of its first attempt since it last began, in which all compute."""
         recorded = (attempt.arithmetic for attempt in self.attempts[self.retried :])
         return next((each for each in recorded if each is not None), None)
 

@@ -41,8 +41,7 @@ from hpsearch.study_file.space import distribution_of, in_optuna
 from trials.contract import ROUNDS
 
 LOSSES = ("loss", "validation_loss", "val_loss", "eval_loss"), ("train_loss", "training_loss")
-"""Names of a validation loss, `loss` in our own loop, and of a training loss. Both count beside the
-objective."""
+"""Names of a validation loss and of a training loss, which count beside the objective."""
 
 ATTEMPTS = 8
 """The most draws of a sampler for one trial, until its configuration is untried and keeps the

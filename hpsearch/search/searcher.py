@@ -298,8 +298,7 @@ def _expected(
 
 
 def _entered(rungs: Rungs, trial: Trial, resource: float) -> int | None:
-    """The index of the rung that a report of a trial counts at; None if it counts at no rung, as of
-    a repeat."""
+    """The index of the rung that a report counts at; None at none, as of a repeat."""
     return None if trial.role is Role.CONFIRM else rungs.enter(trial.number, resource)
 
 

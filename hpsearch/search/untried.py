@@ -63,8 +63,7 @@ class Untried:
             self._read(self._history.trials[number])
 
     def was_tried(self, params: Mapping[str, Any]) -> bool:
-        """True if a configuration was tried at the last `refresh`; inactive parameters do not
-        count."""
+        """True if a configuration was tried at the last `refresh`, whatever is inactive."""
         places = self._places_of(params)
         return places is not None and self._is_tried(places)
 

@@ -81,8 +81,7 @@ class StudyResult:
 
     @property
     def gain(self) -> float | None:
-        """How much better the best trial is than the defaults, both trained again; None if
-        unknown."""
+        """How much better the best trial is than the defaults, if both are trained again."""
         best, default = self.best, self.default
         if best is None or default is None or best.trial.violation > 0:
             return None

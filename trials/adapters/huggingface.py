@@ -232,8 +232,7 @@ class TrainerReports(TrainerCallback):  # type: ignore[misc] # transformers is n
         control.should_training_stop = True
 
     def on_train_end(self, args: Any, state: Any, control: Any, model: Any, **_: Any) -> None:
-        """End the training function of a trial that was paused or stopped. Raises TrialStopped if
-        it was."""
+        """End the training function of a paused or stopped trial, by TrialStopped."""
         if self._stop is not None:
             raise self._stop
         self._is_over = True

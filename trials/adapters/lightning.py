@@ -146,8 +146,7 @@ class LightningReports(Callback):  # type: ignore[misc] # lightning is not follo
     def on_train_batch_end(
         self, trainer: Trainer, pl_module: Any, outputs: Any, batch: Any, batch_idx: int
     ) -> None:
-        """Ask for a validation at the trial's levels, and only there. Raises TrialStopped if the
-        trial is over."""
+        """Ask for a validation at the trial's levels alone. Raises TrialStopped if it is over."""
         if self._trial.stopped:
             raise TrialStopped
         self._due = self._level_at(trainer, batch_idx)

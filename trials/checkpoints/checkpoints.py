@@ -64,8 +64,7 @@ class Checkpoints:
 
     @contextmanager
     def drafting(self) -> Iterator[Path]:
-        """The first half of a save: a folder of this machine to write the files in. An exception
-        removes it."""
+        """The first half of a save: a local folder to write in. An exception removes it."""
         draft = self._here.draft()
         with removed_on_error(draft):
             yield draft

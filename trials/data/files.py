@@ -1,5 +1,4 @@
-"""Files before they are read: those of a folder, that they are plain, their encoding, the separator
-of a table."""
+"""Files before they are read: that they are plain, their encoding, the separator of a table."""
 
 import codecs
 import csv

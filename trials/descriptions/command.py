@@ -93,8 +93,7 @@ _NOT_WITH_MEASURE = ("library", "report", "reports", "resource")
 
 
 def harness_of(task: Mapping[str, Any], base: Path) -> list[str]:
-    """The files and folders that measure what a command has trained, as paths from the folder of
-    the study file."""
+    """What measures what a command has trained, as paths from the folder of the study file."""
     if "measure" not in task:
         return []
     place = PurePosixPath(task.get("cwd", "."))

@@ -26,8 +26,7 @@ LOOP_METRICS = frozenset(
         "learning_rate", "peak_memory_bytes", "skipped_steps", "micro_batch",
     }
 )  # fmt: skip
-"""The common metrics of all built-in tasks, as `instruments.METRICS`, which is heavier to
-import."""
+"""The common metrics of all built-in tasks, as `instruments.METRICS`, but light to import."""
 NETWORK_METRICS = LOOP_METRICS - {"tokens_per_second", "padding_ratio"}
 """The common metrics of tasks whose samples are not made of tokens."""
 
@@ -45,8 +44,7 @@ WITHOUT_TOKENS = frozenset(
 
 @dataclass(frozen=True)
 class Field:
-    """One key of the `task` part of a study file. `limits`: keywords of JSON Schema beside the
-    type."""
+    """One key of the `task` part of a study file. `limits`: more keywords of JSON Schema."""
 
     name: str
     types: tuple[type, ...]

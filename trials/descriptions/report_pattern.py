@@ -47,8 +47,7 @@ _COUNTS_FROM_0 = f"{{{RESOURCE}+1}} if it counts from 0"
 
 
 class ReportPattern:
-    """One compiled pattern. Raises ValueError if it is not a regular expression, or it has a name
-    twice."""
+    """One compiled pattern. Raises ValueError if it is no expression, or has a name twice."""
 
     def __init__(self, text: str) -> None:
         names: list[str] = []

@@ -68,8 +68,7 @@ def read(text: str) -> Source:
 
 
 class _Loader(yaml.SafeLoader):
-    """PyYAML's safe loader, refusing tags except those of plain values, and more values than a
-    study file has."""
+    """PyYAML's safe loader, but for tags and for more values than a study file has."""
 
     def __init__(self, text: str) -> None:
         super().__init__(text)

@@ -170,8 +170,7 @@ class CapturedRun:
         return self._replayed(name, batch, work, None) if self.replays(batch) else work(batch)
 
     def _replayed(self, name: str, batch: Batch, work: Work, plainly: Work | None) -> Tensors:
-        """The results of work, from its graph. `plainly`: the same for a pass that trains, without
-        a graph."""
+        """The results of work, from its graph. `plainly`: a pass that trains, without a graph."""
         places = self._places
         if places is None:
             return work(batch)

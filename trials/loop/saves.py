@@ -99,8 +99,7 @@ class RunSaves:
         self._kept: _Save | None = None
         self._newest: Path | str | None = None
         self.newest_level: float | None = None
-        """The level of the last report before the newest whole checkpoint; None before the first
-        checkpoint."""
+        """The level of the last report before the newest whole checkpoint; None without one."""
         self._saved: Position | None = None
 
     def source(self) -> Path | str | None:

@@ -89,8 +89,7 @@ def end_left(
 
 
 def marked(mark: str, session: int) -> Iterator[int]:
-    """The running processes with a mark, and agents in a session whose raylet is gone; not this
-    one."""
+    """The running processes with a mark, without this one; agents whose raylet is gone, too."""
     for process, (state, parent, of_session) in _processes().items():
         if process == os.getpid() or state in "ZXx":
             continue

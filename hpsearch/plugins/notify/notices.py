@@ -200,8 +200,7 @@ class Recipient:
 
 
 def recipient_of(text: str) -> Recipient:
-    """The recipient that ``--notify`` names: a URL, or a command as in a shell. Raises
-    UserError."""
+    """The recipient that ``--notify`` names: a URL, or a shell's command. Raises UserError."""
     url = text.strip()
     scheme, separator, _ = url.partition("://")
     if separator and scheme.isalnum():

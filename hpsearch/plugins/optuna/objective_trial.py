@@ -249,8 +249,7 @@ class ObjectiveTrial(Trial):
         return fitting
 
     def _asked(self, name: str, distribution: BaseDistribution, content: str) -> Any:
-        """The value of a parameter, by its distribution in JSON (`content`), with nested
-        choices."""
+        """The value of a parameter, by its distribution as JSON with nested choices."""
         name = _name(name)
         drawn_from = self._own.distributions
         if name in drawn_from:

@@ -297,8 +297,7 @@ class _Script:
         return self._method(sampler)
 
     def _method(self, method: Any) -> Any:
-        """A sampler or pruner as a study file has it; None for Optuna's default, or with a
-        remark."""
+        """A sampler or pruner as a study file has it; None for the default, or with a remark."""
         method_class: type = type(method)
         known = methods.PRUNERS if isinstance(method, BasePruner) else methods.SAMPLERS
         kinds = {long: short for short, long in known.items()}

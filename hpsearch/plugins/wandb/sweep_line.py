@@ -39,8 +39,7 @@ WITH_JSON = ("args_json", JSON_FILE)  # macros that are one word for all paramet
 
 
 class SweepLine(CommandLine):
-    """The command line of a sweep, with placeholders and macros. Raises TaskError as
-    `CommandLine`."""
+    """The command line of a sweep, with macros as placeholders. Raises as `CommandLine`."""
 
     def __init__(self, text: str) -> None:
         self._text = _VARIABLE.sub(r"{$\1}", text)

@@ -1,5 +1,4 @@
-"""One attempt in a process of its own, up to its first report or a little further, as a study would
-begin it."""
+"""One attempt in a process of its own, up to its first report or a little further."""
 
 import math
 import multiprocessing
@@ -37,8 +36,7 @@ class Tried:
     """The outcome of an attempt that was tried."""
 
     news: News | list[Problem] | None = None
-    """The first news, or mistakes of its task; None if the time was over, or the process ended by
-    itself."""
+    """The first news, or mistakes of its task; None if it ended, or took too long."""
     seconds: float = 0.0  # until then
     exit_code: int | None = None  # of the process that ended by itself, as `multiprocessing` has it
     imported: bool = False  # true if the task was built by then

@@ -26,8 +26,7 @@ from hpsearch.search.curve_model.model import Evidence, Points
 Losses = tuple[Sequence[str], Sequence[str]]  # names of a validation loss, and of a training loss
 MOST_ROWS = 160  # rows of evidence: the cost of a decision grows with their cube
 HORIZON = 1 / 7
-"""The least amount of training after which configurations are compared, as a share of the full
-budget."""
+"""The least training after which configurations are compared, as a share of the full budget."""
 MARKS = (1 / 17, 3 / 17, 9 / 17)
 """The shares of the full budget at which the values of a curve are evidence."""
 RANGE = 50.0  # tau is 1 at the full budget, and 0 at 1/RANGE of it and below

@@ -218,8 +218,7 @@ class Forecast:
         )
 
     def _model(self, evidence: Evidence, values: int, fit: bool) -> CurveModel:
-        """The model with the study's hyperparameters, fitted again if there are enough new
-        values."""
+        """The model with the study's hyperparameters, fitted again after enough new values."""
         dimensions, parameters = self.encoding.dimensions, self.encoding.parameters
         study = self._history.study
         fitted = study.system_attrs.get(FITTED) or {"values": 0, "theta": None}

@@ -50,8 +50,7 @@ priors")."""
 TAU_LENGTH = 0.6
 TAU_SPREAD = 0.15
 LEVEL = 1.0
-"""Prior variance of the level of all values. Their mean over the evidence says little where much of
-it is good."""
+"""Prior variance of the level of all values: their mean says little where much of them is good."""
 JITTER = 1e-8
 IMPOSSIBLE = 1e10  # the cost of hyperparameters whose covariance cannot be factored
 ROOT5 = math.sqrt(5.0)

@@ -160,8 +160,7 @@ def guess_of(firsts: Sequence[First]) -> float | None:
 
 
 def has_learnt(trial: Trial, sign: float, guess: float | None) -> bool:
-    """True if a trial has shown a better value than the one that most begin with, if there is
-    one."""
+    """True if a trial has shown a better value than the one that most begin with."""
     value = trial.value
     if value is None or not math.isfinite(value):
         return False

@@ -29,8 +29,7 @@ from hpsearch.domain.history import History
 from hpsearch.domain.records import CONSTRAINT, Trial
 
 FAILURE = f"{CONSTRAINT}failed"
-"""The constraint that a failed trial exceeds; Optuna reads it from a trial's system
-attributes."""
+"""The constraint that a failed trial exceeds, as a system attribute of it."""
 
 OVER, WITHIN = 1.0, -1.0  # values of that constraint
 

@@ -71,8 +71,7 @@ class Origins:
     """The sessions of a study's driver, by what they ran."""
 
     sessions: Sequence[Environment]
-    """The sessions that began attempts, the oldest first: one for each in a row with the same
-    code."""
+    """Those that began attempts, the oldest first: one for each in a row with the same code."""
     best: Environment | None
     """The latest session that trained the trial in question; None if none is recorded."""
     versions: Sequence[Version] = ()  # the study's, in order; empty where none is on record

@@ -132,8 +132,7 @@ class StudyStatus:
     summary: StudySummary
     reserved_gpu_seconds: float  # held back for the attempts that are running
     trials_per_hour: float | None
-    """Trials that ended, over the hours that drivers worked on the study; None before the first
-    has."""
+    """Trials that ended, over the hours that drivers worked; None before the first has."""
     running: list[RunningAttempt]
     failures: list[Failures]
     requests: Sequence[Request] = ()  # what was asked of it while it ran, the oldest first

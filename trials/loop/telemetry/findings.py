@@ -38,8 +38,7 @@ def diagnose(history: RunHistory, checks: Sequence[Check] | None = None) -> tupl
 
 
 def beyond_budget(resource: float, budget: Budget) -> Finding:
-    """The finding on a run that trained to a resource beyond its budget, where nothing counts but
-    its result."""
+    """The finding on a run that trained beyond its budget, where only its result counts."""
     what = f"it went on to {resource:g}, beyond its budget of {budget.total:g} {budget.unit.value}"
     hint = "in a new study, raise per_trial to the most that a trial reports"
     return Finding("beyond_budget", f"{what}: {hint}", Severity.WARNING)

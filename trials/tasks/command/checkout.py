@@ -106,8 +106,7 @@ def digests(folder: Path, names: Iterable[str]) -> dict[str, str]:
 
 
 def check_out(code: Code, folder: Path, harness: Iterable[str], home: Path) -> Path:
-    """Make a checkout for the folder of a study file, below `home`, and return what that folder is
-    in it."""
+    """Make a checkout of a study file's folder, below `home`, and return the folder in it."""
     root, tree = root_of(folder), home / "code"
     named = [folder.resolve() / name for name in harness]
     extract(root, code.commit, tree, [os.path.relpath(path, root) for path in named])

@@ -133,8 +133,7 @@ class DataSet(abc.ABC, Generic[SpecT, Examples]):
         return problems
 
     def prepare(self, settings: Any) -> Any:
-        """Read, check, split and encode. Raises TaskError: with every problem of the data or the
-        model."""
+        """Read, check, split and encode. Raises TaskError with every problem."""
         parts, problems = self._parts(*self._train())
         if problems or parts is None:
             raise TaskError(problems)

@@ -60,8 +60,7 @@ def grouped(groups: Iterable[Iterable[str]]) -> str:
 
 
 def folded(name: str) -> str:
-    """A name without what people do not see or mean: case, white space, forms of a letter or of a
-    number."""
+    """A name without what people do not see or mean: case, blanks, forms of letters and digits."""
     plain = unicodedata.normalize("NFKC", name).casefold()
     shown = "".join(
         letter

@@ -61,8 +61,7 @@ def on_outliers(numbers: Floats, unit: str) -> str | None:
 def on_shared(
     known: Collection[Hashable], other: Sequence[Hashable], unit: str, what: str
 ) -> Iterator[str]:
-    """The sentence on rows that are in two parts of the data. `what`: the end of the sentence,
-    after "rows"."""
+    """The sentence on rows that are in two parts of the data. `what` ends it, after "rows"."""
     shared = sum(key in known for key in other)
     if not shared:
         return

@@ -235,8 +235,7 @@ class TransformerFiles:
             (folder / name).unlink(missing_ok=True)
 
     def take(self, folder: Path) -> None:
-        """Load the weights of a merged model, in the type of the base, in place of adapters that
-        are not trained."""
+        """Load the weights of a merged model, in the base's type, instead of untrained adapters."""
         model = self._model
         frozen = next(tensor for tensor in model.parameters() if not tensor.requires_grad)
         device, dtype = frozen.device, frozen.dtype

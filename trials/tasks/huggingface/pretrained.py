@@ -1,5 +1,4 @@
-"""Pretrained models: errors of loading, weights that are missing, and the files of a configuration
-with its code."""
+"""Pretrained models: errors of loading, missing weights, and the files of a configuration."""
 
 import logging
 from collections.abc import Iterator, Mapping

@@ -1,5 +1,4 @@
-"""The tokenizer of a text model: the pretrained one's own, or word pieces or byte pairs learnt from
-the texts."""
+"""The tokenizer of a text model: the pretrained one's own, or one learnt from the texts."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""Image classification: a small residual network, or a pretrained model, learns the class of an
-image."""
+"""Image classification: a small residual network, or a pretrained model, learns classes."""
 
 import collections
 import hashlib

@@ -12,8 +12,7 @@ IGNORED = -100  # a token without a target (torch's own `ignore_index`)
 
 @dataclass(frozen=True)
 class Split:
-    """The samples of a split. `targets` are the tokens or classes to predict, `IGNORED` for
-    none."""
+    """The samples of a split. `targets`: tokens or classes to predict, `IGNORED` for none."""
 
     inputs: Sequences
     targets: Sequences

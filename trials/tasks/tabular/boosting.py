@@ -76,8 +76,7 @@ def scores_of_text(text: str, features: Floats) -> Floats:
 
 
 def _threads(features: Floats) -> int:
-    """The threads for some rows; 0 for those that the process is given. Results are the same with
-    any number."""
+    """The threads for some rows; 0 for those of the process. They do not change results."""
     return 1 if features.size < _SMALL else 0
 
 

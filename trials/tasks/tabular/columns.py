@@ -88,8 +88,7 @@ class ColumnTexts:
 
     @property
     def words(self) -> dict[str, int]:
-        """The number of rows with each text that neither is a number nor stands for a missing
-        one."""
+        """The rows with each text that neither is a number nor stands for a missing one."""
         others = [text for text in self.rows if text not in self.numbers]
         return {text: self.rows[text] for text in others if not _is_missing(text)}
 

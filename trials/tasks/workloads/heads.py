@@ -79,8 +79,7 @@ def of_numbers(truth: Floats, found: Floats, deviation: float) -> dict[str, floa
 
 
 def of_quantities(truth: Floats, found: Floats, deviation: float) -> dict[str, float]:
-    """Errors in the target's own unit and the explained share of its variance, with the arguments
-    of `of_numbers`."""
+    """Errors in the target's own unit, and the explained share of its variance."""
     if not np.isfinite(found).all():
         return dict.fromkeys(("rmse", "mae", "r2"), math.nan)
     from sklearn import metrics

@@ -106,8 +106,7 @@ class Execution:
     reached: float | None = None
     """The resource of the last report that was sent; None before the first one."""
     before: frozenset[int] | None = None
-    """The processes that its own process had started before it began to train; None until it
-    has."""
+    """The processes that its own had started before it began to train; None until it has."""
 
     def __post_init__(self) -> None:
         self._config = self.state.config

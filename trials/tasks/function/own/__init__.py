@@ -96,8 +96,7 @@ def imports_by_name(names: Collection[str]) -> bool:
 
 
 def imports_of(file: Path) -> frozenset[str]:
-    """The names of the modules that a file imports, and of what it imports from them, which may be
-    modules, too."""
+    """The modules that a file imports, and what it imports from them, which may be modules."""
     try:
         known = file.stat()
     except OSError:
