@@ -6,13 +6,13 @@ linked. Where the system has user namespaces (`unshare`), its processes can only
 and see the harness and the history of git as empty.
 """
 
-import hashlib
 import os
 import subprocess
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
+from trials.checkpoints.disk.whole_folders import digest_of_file
 from trials.contract import Code, ProgramFailed
 
 PATIENCE_S = 900.0  # the time that git may take, or what measures a trial
@@ -99,9 +99,7 @@ def digests(folder: Path, names: Iterable[str]) -> dict[str, str]:
         place = folder / name
         files = [each for each in (place, *sorted(place.rglob("*"))) if each.is_file()]
         for path in files:
-            with path.open("rb") as file:
-                digest = hashlib.file_digest(file, "sha256")
-            found[os.path.relpath(path, folder)] = digest.hexdigest()
+            found[os.path.relpath(path, folder)] = digest_of_file(path)
     return found
 
 
