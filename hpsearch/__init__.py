@@ -1,5 +1,4 @@
-"""Hyperparameter search that spends a GPU budget well, survives failures,
-and says how sure it is."""
+"""Hyperparameter search that spends a GPU budget well, and says how sure its result is."""
 
 from __future__ import annotations
 

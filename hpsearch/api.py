@@ -33,8 +33,7 @@ REQUEST_COLUMNS = (
 
 
 class StudyReader:
-    """A study to read: each call sees it as it is at that moment. A context manager that closes its
-    connection."""
+    """A study to read, as it is at the moment of each call. A context manager."""
 
     def __init__(self, store: Store, name: str) -> None:
         self.name = name

@@ -22,8 +22,7 @@ from trials.foreign import in_words, text_of
 
 FIRST_LOOK_S = 0.1
 LONGEST_LOOK_S = 1.0
-"""Pauses between two looks of a waiting process for commits double from the first to the
-longest."""
+"""Pauses of a waiting process between two looks double from the first to the longest."""
 
 OWN_TURN_S = 5.0  # after so long it looks anyway: nobody writes that a process has died
 

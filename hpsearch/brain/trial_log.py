@@ -104,8 +104,7 @@ class TrialLog:
         self._history.touch_expected(trial)
 
     def expect_last_value(self, trial: Trial) -> None:
-        """Note the last value of a complete trial of which nothing is expected, as of a repeat: a
-        training counts by its end."""
+        """Note the last value of a complete trial of which nothing is expected, as of a repeat."""
         known = [at for at, report in trial.reports.items() if report.value is not None]
         if trial.expected is None and trial.values is None and known:
             self.note_expected(trial, trial.reports[max(known)].value, None)

@@ -12,8 +12,7 @@ from typing import Any, Self, TypedDict
 from pydantic import StrictBool, StrictFloat, StrictInt
 
 IDLE_KEPT_S = 30.0
-"""Seconds for which a study keeps slots that have nothing to do; then all of them but one are given
-back to the cluster."""
+"""Seconds for which a study keeps slots without work; then it gives back all of them but one."""
 
 
 class Role(enum.StrEnum):

@@ -46,5 +46,4 @@ MOVES = MoveTable(
     },
     last=frozenset(phase for phase in Phase if phase.winds_down),
 )
-"""The table of all changes of a study's phase. A study that is resumed while its leaders are
-repeated begins in CONFIRMING."""
+"""All changes of a study's phase. One that is resumed in its repeats begins in CONFIRMING."""

@@ -70,8 +70,7 @@ ELSEWHERE = {"elsewhere": True}
 """Metadata of a field that is not a column: its values are rows of another table."""
 
 CONSTRAINT = "constraints:"
-"""The beginning of the names of a trial's system attributes for its excess over each limit; the
-metric follows, as in Optuna."""
+"""Begins the names of a trial's system attributes for its excess over limits, as in Optuna."""
 IN_FULL = "in_full"
 """The system attribute of a trial that somebody wants trained in full: true if its study had
 finished, so that nothing else goes on."""
@@ -109,8 +108,7 @@ class StudyRecord:
     id: int
     name: str = field(metadata=NAME)
     spec: str
-    """The study file as it was when the study was created (YAML text; empty for studies made
-    through Optuna)."""
+    """The study file as it was at the study's creation (YAML); empty for studies of Optuna."""
     directions: tuple[str, ...] = ("minimize",)  # minimize or maximize, for each objective
     state: StudyState = StudyState.RUNNING
     reason: str | None = None  # the reason for its end, for people

@@ -118,8 +118,7 @@ class Sharing:
             self._tried = None
 
     def _pays(self, slots: int) -> bool | None:
-        """True if so many slots train more than the best number, by enough; None if it is not clear
-        yet."""
+        """True if so many slots train enough more than the best number; None if unclear."""
         if self._counts[slots] < slots:
             return None
         gain, deviation = self._gain(slots)

@@ -113,8 +113,7 @@ class Proposals:
         return self._method.kind
 
     def by_sampler(self, draw: Callable[..., Drawn], *args: Any) -> Drawn:
-        """Let the sampler draw; if it is of a plugin and raises, `random`, which then is the
-        sampler."""
+        """Let the sampler draw, or once a plugin's has raised, `random`, which replaces it."""
         try:
             return draw(*args)
         except Exception as error:  # noqa: BLE001 - it may be somebody else's code

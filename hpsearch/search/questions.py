@@ -109,8 +109,7 @@ class Questions:
 
 
 def first_value(distribution: str) -> Any:
-    """The first choice or the lowest number of a distribution, in Optuna's JSON; for `HISTORY`, a
-    study without trials."""
+    """The first choice or lowest number of a distribution; for `HISTORY`, an empty study."""
     if distribution == HISTORY:
         return "", []
     return from_optuna(_first_value(distribution_in(distribution)))

@@ -122,8 +122,7 @@ class Searcher:
         return math.nextafter(trial.resource, math.inf)
 
     def stretch(self, trial: Trial) -> float:
-        """The next stretch of a trial, from where it trains on: until it is judged, and at least
-        until its next report."""
+        """The next stretch of a trial: until it is judged, and at least until its next report."""
         return max(self.until(trial) - trial.trains_from, self.next_report(trial))
 
     def next_report(self, trial: Trial) -> float:

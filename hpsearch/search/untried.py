@@ -56,8 +56,7 @@ class Untried:
         self._is_listed = False  # true if these are all
 
     def refresh(self) -> None:
-        """Read the trials that have changed; before a new one has parameters, so that it does not
-        count itself."""
+        """Read what has changed, before a new trial has parameters and would count itself."""
         self._clock, changed = self._history.shown_since(self._clock)
         for number in changed:
             self._read(self._history.trials[number])

@@ -32,8 +32,7 @@ from trials.descriptions.yaml_source import Source
 from trials.settings import nearest
 
 Inspect = Callable[[Mapping[str, Any], Path], list[Problem]]
-"""Finds mistakes in a `task` section and its data, whose relative paths start from a folder; such
-as `trials.tasks.inspect`."""
+"""Finds mistakes in a `task` section with relative paths, as `trials.tasks.inspect` does."""
 
 _BY_PARTS = ("objective", "space")  # the top-level keys whose parts are checked one by one
 

@@ -24,8 +24,7 @@ MOST_BYTES = 1 << 20  # the size of the largest file of text that a person write
 
 
 def refuse_odd(path: Path) -> None:
-    """Raise FileNotFoundError if a path leads to nothing, ValueError with what to do if it does not
-    lead to a plain file."""
+    """Raise FileNotFoundError if nothing is there, ValueError if it is no plain file."""
     path.stat()
     if path.is_dir():
         raise ValueError("is a folder; name a file")

@@ -12,8 +12,7 @@ from trials.descriptions.programs import programs_of, report_files_of
 from trials.settings import nearest
 
 GRACE_S = 20.0
-"""The time that a program may take to end. A worker that has not stopped an attempt after half a
-minute is replaced."""
+"""The time that a program may take to end: after half a minute, its worker is replaced."""
 
 _NAMED = {"minLength": 1}
 _A_TEXT = {"type": "string", "minLength": 1}

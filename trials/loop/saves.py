@@ -74,8 +74,7 @@ class _Save:
 
 
 class RunSaves:
-    """Saves one run. Rank 0 writes, and the other ranks wait for it. `write`: writes weights into a
-    folder, in any thread."""
+    """Saves one run, by rank 0 alone. `write`: writes weights into a folder, in any thread."""
 
     def __init__(
         self,
@@ -208,8 +207,7 @@ class RunSaves:
     def named_by_report(
         self, level: float, is_last: bool
     ) -> tuple[Path | str | None, Path | str | None]:
-        """The newest whole checkpoint, and the best until then. Raises OSError if the save in
-        flight has failed."""
+        """The newest whole checkpoint, and the best until then. Raises OSError of a save."""
         whole = self._landed() if is_last else self._whole()
         if whole is None:
             return None, None
@@ -217,8 +215,7 @@ class RunSaves:
         return whole, best
 
     def join(self, position: Position) -> Path | str | None:
-        """Write what is kept, wait until it is whole, and return the newest checkpoint. Raises
-        OSError if a save has failed."""
+        """Write what is kept, wait for it, and return the newest checkpoint. Raises OSError."""
         whole = self._group.once(self._all_landed)
         if whole is not None and self._group.first:
             self._checkpoints.reported(position.reported, whole)

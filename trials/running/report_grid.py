@@ -40,8 +40,7 @@ def is_whole(unit: Unit) -> bool:
 
 
 def usual_interval(unit: Unit, total: float) -> float:
-    """The default of `report_every`: an epoch, a fold or a seed, or else a tenth of the total
-    (whole units round up)."""
+    """The default of `report_every`: 1 epoch, fold or seed, or a tenth of the total, rounded up."""
     if unit is Unit.EPOCHS or unit in ROUNDS:
         return min(1.0, total)
     tenth = total / 10

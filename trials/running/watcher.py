@@ -69,8 +69,7 @@ def watch(name: str, *, group: bool) -> str:
 def end_left(
     find: Callable[[], Iterable[int]], *, quiet_s: float = 0.0, limit_s: float = math.inf
 ) -> bool:
-    """Kill the processes that are found, until for some seconds none is. Returns whether that came
-    true within the limit."""
+    """Kill the processes that are found, until none is for some seconds; true if in time."""
     began = quiet_since = time.monotonic()
     pause_s = AGAIN_S
     while True:

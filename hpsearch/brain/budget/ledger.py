@@ -214,8 +214,7 @@ class Spending:
         self._history = history
         self.paces = Paces(history.trials)
         self._most_unreported = 0.0
-        """The most GPU-seconds that an attempt took while none had reported: the next one may take
-        more."""
+        """The most GPU-seconds that an attempt took while none had reported."""
         attempts = [attempt for trial in history.trials for attempt in trial.attempts]
         self.ledger = Ledger(budget)
         self.time = WorkingTime(history, budget.wall_clock_s)

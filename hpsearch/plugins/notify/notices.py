@@ -192,8 +192,7 @@ class DeliveryError(Exception):
 
 @dataclass(frozen=True)
 class Recipient:
-    """The recipient of notices: a name without secrets, and a function that delivers a notice or
-    raises `DeliveryError`."""
+    """Takes notices: a name without secrets, and a function, which may raise `DeliveryError`."""
 
     name: str
     deliver: Callable[[Notice], None]
@@ -307,8 +306,7 @@ class _Courier:
 
 
 def watching(study: str, recipient: str) -> AbstractContextManager[Notices]:
-    """Watch a study and send notices to a recipient, as ``--notify`` names it. Raises UserError if
-    it cannot be one."""
+    """Watch a study and send notices to what ``--notify`` names. Raises as `recipient_of`."""
     return notifying(study, recipient_of(recipient))
 
 

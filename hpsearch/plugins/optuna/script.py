@@ -41,8 +41,7 @@ LIMIT_S = 120.0  # seconds that the one trial may take
 REPORTING = (".report(", "Callback", "integration")
 """In a script whose objective may report on the way."""
 ROOM = 4
-"""The factor by which the budget exceeds the steps of the first trial, where nothing says how many
-another one reports."""
+"""The budget over the steps of the first trial, where nothing says how many others report."""
 UNNAMED = "no-name-"  # begins the names that Optuna gives to studies without one
 
 

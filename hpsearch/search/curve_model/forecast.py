@@ -35,8 +35,7 @@ from hpsearch.search.ranking.repeats import REACH
 LEAST = 4  # the fewest trials with a value for which there is a forecast
 FIT_FROM = 8
 FIT_GROWTH = 1.25
-"""Hyperparameters are fitted once there are `FIT_FROM` values, and again when their number has
-grown by this factor."""
+"""Hyperparameters are fitted at `FIT_FROM` values, and again after growth by this factor."""
 DOUBT, DOUBTED = 2.0, 8
 """The factor by which the model's standard deviations are assumed to be too small, and the number
 of values that this assumption is worth: both a choice, of which no measurement is kept."""

@@ -72,8 +72,7 @@ class Points:
 
 @dataclass(frozen=True)
 class Evidence:
-    """Values of trials at resources: n places on learning curves, and the (n,) values there,
-    warped, with mean 0."""
+    """Values of trials at resources: n places on learning curves, and (n,) warped values there."""
 
     points: Points
     z: Floats

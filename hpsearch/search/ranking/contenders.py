@@ -21,8 +21,7 @@ SAME = 1e-3  # two first values that differ by less than this share of them are 
 FEWEST = 3  # the fewest trials that share a first value; they are also half of all trials or more
 
 WORSE = 1 / 4
-"""The largest share of trials that begin worse than the value that most share: where more do, the
-value has been learnt."""
+"""The largest share that may begin worse than the commonest value, until that has been learnt."""
 
 CLEARLY = 1.645
 """The standard deviations by which a trial is clearly ahead, with a probability of 95%."""

@@ -142,8 +142,7 @@ class Ranking:
         return Again(mean, low, high, runs)
 
     def reaches(self, trial: Candidate, *, fresh: bool) -> tuple[float, float]:
-        """How far the 90% interval of a trial's mean reaches below and above it; with `fresh`, that
-        of one more training."""
+        """How far a mean's 90% interval reaches below and above; `fresh`: one more training's."""
         runs = self.repeats.runs.get(trial.number, 0)
         variance = 1 / max(1, runs) + fresh
         by_seeds = self._seeds.reach(variance)
@@ -202,8 +201,7 @@ def leading(trials: Iterable[Of], direction: str, metric: str = "") -> Of | None
 
 
 def place_of(trial: Candidate, sign: float) -> tuple[float, ...]:
-    """The key that trials without repeats are ordered by, smallest first; `sign` is -1 if more is
-    better, else 1."""
+    """The key that trials without repeats are ordered by; `sign`: -1 if more is better, else 1."""
     is_incomplete = trial.state is not State.COMPLETE
     return (sign * standing(trial), is_incomplete, -trial.resource, trial.number)
 

@@ -50,7 +50,8 @@ SHIFTS = 8
 BLOCKS = 64  # the most times that UNIFORM candidates are drawn, until as many keep the requirements
 BLIND = 0.15  # the share of proposals that are drawn at random, because the model can be wrong
 MOVE, SPREAD = 0.1, 0.8
-"""A local candidate moves by MOVE * exp(SPREAD * N) * N in each coordinate; N is normal."""
+"""A local candidate moves by MOVE * exp(SPREAD * N) * N in each coordinate that moves; N are
+standard normal."""
 FARTHEST = 0.08
 """The farthest target below the best value, as a share of the distance to the middle one."""
 SAFE = 0.5

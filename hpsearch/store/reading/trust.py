@@ -89,8 +89,7 @@ def first_reports(connection: Connection, study: StudyHead) -> list[TrialReports
 def _curves(
     connection: Connection, study: StudyHead, spec: StudySpec, lowest: float
 ) -> list[TrialCurve]:
-    """The trials that reached the lowest rung, without repeats; of more than `MOST_TRIALS` those
-    with evenly spaced numbers."""
+    """The trials at the lowest rung, without repeats; of very many some, evenly spaced."""
     highest = select(func.max(TRIAL.number)).where(TRIAL.study_id == study.id)
     last = connection.scalar(highest) or 0
     step = math.ceil(last / MOST_TRIALS) or 1

@@ -43,8 +43,7 @@ def depths(parameters: Iterable[tuple[str, torch.Tensor]]) -> dict[str, int]:
 
 
 def hidden_matrices(model: nn.Module) -> set[str]:
-    """The names of a model's matrices, without embeddings and the head. Without numbered layers,
-    the last matrix is the head."""
+    """The names of a model's matrices, without embeddings and the head, if need be the last one."""
     found = depths(model.named_parameters())
     embeddings = set()
     for name, module in model.named_modules():

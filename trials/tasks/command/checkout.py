@@ -92,8 +92,7 @@ def apply(tree: Path, patch: str) -> None:
 
 
 def digests(folder: Path, names: Iterable[str]) -> dict[str, str]:
-    """The SHA-256 of files, and of all files in folders, by their paths from a folder; those that
-    are not there are left out."""
+    """The SHA-256 of files, also those in folders, by their paths; without those not there."""
     found: dict[str, str] = {}
     for name in names:
         place = folder / name

@@ -111,8 +111,7 @@ class Reports:
 
 
 def aggregate_of(value: Any, *, maximize: bool) -> float | None:
-    """The number that `define_metric` keeps of a metric in the summary, the better one of several;
-    None for other values."""
+    """The number that `define_metric` keeps of a metric in the summary; None for other values."""
     if not isinstance(value, dict):
         return None
     better = "max" if maximize else "min"

@@ -99,8 +99,7 @@ class Execution:
     """Called with the arithmetic of the attempt, and again once it can train, with the seconds of
     its start."""
     said: Callable[[Message, bool], None]
-    """Called with each report, question and note, and whether the attempt now waits for an
-    answer."""
+    """Called with each report, question and note, and whether the attempt waits for an answer."""
     log: LogFile | None
     ranks: Ranks | None  # the processes that train it together; None for this one alone
     reached: float | None = None

@@ -46,8 +46,7 @@ from trials.running import interruption, watcher
 ASK_S = 1.0  # how often the head is asked which nodes there are
 
 SILENT_S = 5 * ASK_S
-"""After the head has been silent for this long, nothing is asked of it that Ray would wait for, and
-a warning is logged."""
+"""The silence of the head after which it is asked nothing that would wait, and a warning logged."""
 
 START_S = 120.0  # how long joining a cluster, or starting one, may take
 GOODBYE_S = 10.0  # how long leaving it may take
