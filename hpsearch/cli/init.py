@@ -31,7 +31,6 @@ IMAGES = "image_classification"
 WITH_MODEL = (*TEXTS, "token_classification", "language_modeling", "sequence_to_sequence")
 PLAIN_NAMES = re.compile(r"(train|training|data|dataset|all)?", re.IGNORECASE)
 """Names of data files that say nothing of the data."""
-FEW_ROWS = 1000  # below which one split measures on so few that the best is often lucky
 
 
 def write_starter(path: Path, kind: str | None, data: DataOptions, wanted: StudyOptions) -> None:
@@ -82,9 +81,6 @@ def _looked_at(
     names, guessed = training_data.names_of(task, kind, metric)
     if guessed is not None:
         note(f"the kind is {kind}; what is learnt is column {guessed} (--label names another one)")
-    if len(table) < FEW_ROWS:
-        what = f"{len(table)} rows are few for one split: folds: 5 under per_trial measures on all"
-        note(f"{what}, in place of validation under task")
     return kind, names
 
 
