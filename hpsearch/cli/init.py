@@ -153,8 +153,7 @@ def write_from_program(path: Path, source: str, wanted: StudyOptions) -> None:
 
     file = Path(source)
     if file.is_file() and shell_loops.is_script(file.name, text_of(file)):
-        is_makefile = file.suffix == ".mk" or file.name.lower() == "makefile"
-        sweep = shell_loops.sweep_in(text_of(file), is_makefile=is_makefile)
+        sweep = shell_loops.sweep_in(text_of(file))
         if sweep is None:
             raise UserError(f"{file} has no loop over values", "give its command to --command")
         write_from_command(path, sweep, wanted)
