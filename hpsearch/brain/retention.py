@@ -22,9 +22,7 @@ from hpsearch.study_file.models import GB, StudySpec
 
 BEST = 10
 """The number of ended trials that keep their checkpoint; more where more are to be confirmed."""
-
 FRONT = 50  # the same with several objectives: the Pareto front first, then the front of the rest
-
 WAITING = 100  # the most trials that may wait at rungs
 
 

@@ -58,7 +58,6 @@ from hpsearch.search.time_left import TimeLeft
 from hpsearch.study_file.models import StudySpec
 
 WATCH_EVERY_S = 1.0  # seconds between two looks for attempts that are overdue
-
 EXPECT_EVERY_S = 5.0  # seconds between two records of what is expected of trials
 
 

@@ -16,7 +16,6 @@ from trials.settings import in_full, some
 
 FINAL = "final_"
 """The beginning of the name of a metric that was measured again after the last report."""
-
 SAME = 1e-6  # the share of its size by which an expectation may change without being written again
 
 

@@ -13,7 +13,6 @@ from hpsearch.errors import UserError
 from hpsearch.store.connecting.hints import DEFAULT_STORAGE
 
 LARGEST_COUNT = 2**31 - 1  # the largest trial number, or number of rows, that both databases accept
-
 MOST_WORKERS = 100_000
 
 Storage = Annotated[

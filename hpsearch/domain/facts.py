@@ -126,8 +126,6 @@ class EarlierStudy:
 FAILED = "hpsearch:failed"
 """A system attribute of the frozen trials that samplers of Optuna are shown, and never stored: the
 kind of failure of a trial that failed because of its configuration."""
-
-
 MOST_ON_A_GPU = 16  # trials that share it
 FILE_CHANGES = "file_changes"
 """The attribute of a study with the changes of its study file, each with its time."""

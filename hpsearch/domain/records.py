@@ -77,13 +77,9 @@ finished, so that nothing else goes on."""
 RETRIED = "retried"
 """The system attribute of a trial that began again after it had failed: the number of its attempts
 before that, which have left no reports."""
-
-
 OUT_OF_SPACE = "out_of_space"
 """The system attribute of a trial whose configuration the study's space does not have any more: the
 number of the version that left it out. It stays on record, and is neither ranked nor evidence."""
-
-
 REVISION = "revision"
 """The system attribute of a trial that tests a change of code, a `RevisionRun`."""
 

@@ -42,19 +42,15 @@ from trials.contract import ROUNDS
 
 LOSSES = ("loss", "validation_loss", "val_loss", "eval_loss"), ("train_loss", "training_loss")
 """Names of a validation loss and of a training loss, which count beside the objective."""
-
 ATTEMPTS = 8
 """The most draws of a sampler for one trial, until its configuration is untried and keeps the
 study's requirements."""
-
 MOST_SHOWN, BEST_SHOWN = 1_000, 64
 """TPE is shown so many trials of a larger study, the best ones and the latest: it models at most
 the best 25 as good, and gives the others the less weight the older they are. A proposal takes half
 the time with 2,000 trials, and a ninth with 20,000."""
-
 STEADY = methods.AVERAGING | {"BruteForceSampler", methods.CURVE_GP}
 """Samplers that see to that by themselves, or that would draw the same again."""
-
 FIXED_PARAMS = "fixed_params"
 """The system attribute under which Optuna keeps parameters that are given, not drawn."""
 

@@ -32,10 +32,8 @@ from trials.foreign import in_words, line_of
 from trials.settings import nearest
 
 CURVE_GP = "curve_gp"  # this program's own sampler, without arguments; `search.proposals` builds it
-
 PROMOTION = "promotion"
 """This program's own pruner, with rungs of its own; all others compare at every report."""
-
 ETA = 3  # one of this many trials at a rung continues
 
 SAMPLERS = {

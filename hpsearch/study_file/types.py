@@ -16,10 +16,8 @@ Text: TypeAlias = Annotated[str, Field(min_length=1)]  # text that is not empty
 
 EXACT = 2**53
 """The largest whole number that Optuna can store exactly: it keeps parameters as floats."""
-
 WIDEST = 1e100
 """The largest bound of a parameter, on both sides of 0: the difference must be a float, too."""
-
 AUTO = "auto"
 SHARE = "share"
 MOST_EARLIER = 16  # the most earlier studies that a study may start from

@@ -19,7 +19,6 @@ _MARKS = {
 _SEPARATORS = (",", ";", "\t", "|")
 _SNIFFED_ROWS = 20
 _STATED = "sep="  # the beginning of a line by which a file for Excel states its separator
-
 MOST_BYTES = 1 << 20  # the size of the largest file of text that a person writes
 
 

@@ -86,8 +86,6 @@ _FIELDS = (
 )
 _NOT_WITH_LIBRARY = ("report", "reports", "resource", "ends_early")
 """Keys that say how reports are found and when a trial ends."""
-
-
 _NOT_WITH_MEASURE = ("library", "report", "reports", "resource")
 
 

@@ -29,7 +29,6 @@ LOOP_METRICS = frozenset(
 """The common metrics of all built-in tasks, as `instruments.METRICS`, but light to import."""
 NETWORK_METRICS = LOOP_METRICS - {"tokens_per_second", "padding_ratio"}
 """The common metrics of tasks whose samples are not made of tokens."""
-
 TABLE_FILES = "a CSV, Parquet or JSONL file"
 IN_FOLDS = " folds"  # after their number: the value of `validation` where the budget has them
 

@@ -22,9 +22,7 @@ from trials.contract import TaskError
 from trials.settings import nearest
 
 LIBRARIES = ("torch", "transformers", "lightgbm", "numpy")  # the libraries that compute
-
 PRECISION = "precision"  # the setting with a value `auto`, for the device's best precision
-
 _PRECISIONS = ("bf16", "fp16", "fp32")
 
 

@@ -12,13 +12,10 @@ from trials.settings import in_full, nearest
 
 MOST_REPORTS = 10_000
 """The most reports of a trial: each is an evaluation, and in a study a row in the database."""
-
 DIGITS = 6  # decimal places of a fractional level
-
 NEAR = 0.25
 """Two levels that are at most this share of the report interval apart become one: training hardly
 moves in between, and a second evaluation would cost as much as the first."""
-
 _WHERE = "budget.per_trial"
 
 

@@ -44,7 +44,6 @@ Notice = Mapping[str, Any]  # a document that is sent as JSON
 
 
 TIMEOUT_S = 10.0  # seconds that one notice may take
-
 END_S = 15.0  # seconds that the end of a study waits for notices that are still under way
 
 log = logging.getLogger("hpsearch")

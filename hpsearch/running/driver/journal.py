@@ -19,7 +19,6 @@ from hpsearch.study_file.models import Resources
 
 LEASE_TTL_S = 45.0  # the seconds that a lease lasts which is not renewed
 RENEW_S = 5.0  # while nothing else is written, a lease is renewed at least this often
-
 FIRST_PAUSE_S = 0.1
 LONGEST_PAUSE_S = 10.0
 """Pauses between two attempts to reach the database double from the first to the longest."""

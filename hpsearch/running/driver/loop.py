@@ -24,7 +24,6 @@ from hpsearch.store.store import Store
 from hpsearch.study_file.models import Resources
 
 POLL_S = 1.0  # the longest wait for events: limits on time are checked this often
-
 AWAY_S = 1.0  # a driver that did not listen for this much longer than it meant to was away
 
 USUAL = Resources()

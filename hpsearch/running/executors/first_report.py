@@ -26,7 +26,6 @@ from trials.contract import Problem, Ranks
 from trials.descriptions.command import COMMAND, GRACE_S
 
 STOP_S = 5.0  # seconds that the attempt may take to end when asked to, beyond those of a command
-
 News = ev.Reported | Ending | ReplaceWorker
 """The news that an attempt is tried for: its first report, its end, or that of its process."""
 

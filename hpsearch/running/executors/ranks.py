@@ -44,9 +44,7 @@ if TYPE_CHECKING:
 END_S = 30.0
 """The seconds in which all ranks end after rank 0 has ended, or after their group broke. Ray needs
 about half of them to notice that a node is gone."""
-
 AFTER_FAILURE = "its ranks are started again after a failure"
-
 SIGN_S = 10.0  # the longest between two signs of life
 
 _CONSEQUENCE = re.compile(

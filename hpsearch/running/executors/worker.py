@@ -54,8 +54,6 @@ from trials.devices.memory import LEAK_BYTES, allocated_bytes, keeps_more, relea
 GATHER_S = 0.004
 """How long `poll` waits for more events after the first one, so that they go out in one message. It
 does not wait where an attempt waits for an answer."""
-
-
 FAULT_LINES = 3  # of a traceback, in which a failure may name the GPU
 
 

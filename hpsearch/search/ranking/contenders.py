@@ -17,12 +17,9 @@ from hpsearch.search.ranking.repeats import BEHIND, Repeats, runs_of
 from hpsearch.search.ranking.selection import rank, standing
 
 SAME = 1e-3  # two first values that differ by less than this share of them are the same
-
 FEWEST = 3  # the fewest trials that share a first value; they are also half of all trials or more
-
 WORSE = 1 / 4
 """The largest share that may begin worse than the commonest value, until that has been learnt."""
-
 CLEARLY = 1.645
 """The standard deviations by which a trial is clearly ahead, with a probability of 95%."""
 

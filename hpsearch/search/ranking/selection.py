@@ -33,7 +33,6 @@ from hpsearch.search.ranking.repeats import (
 )
 
 EQUAL = 1e-12  # values closer than this count as equal
-
 EXPECTED = ("expected", "expected_deviation", "expected_low", "expected_high")
 """The fields of a trial for its expectation."""
 

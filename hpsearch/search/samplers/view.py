@@ -30,7 +30,6 @@ from hpsearch.domain.records import CONSTRAINT, Trial
 
 FAILURE = f"{CONSTRAINT}failed"
 """The constraint that a failed trial exceeds, as a system attribute of it."""
-
 OVER, WITHIN = 1.0, -1.0  # values of that constraint
 
 

@@ -15,7 +15,6 @@ Check = Callable[[RunHistory], str | None]  # finds evidence in a history, or No
 
 FEWEST_POINTS = 20  # points of a series below which a check finds nothing
 FEWEST_REPORTS = 4  # reports below which a check finds nothing: two points do not make a trend
-
 DIVERGED_RATIO = 1.5
 """The last tenth's mean loss over the lowest tenth's. Batches are noisy, tenths are not."""
 DIVERGED_MARGIN = 0.05

@@ -12,7 +12,6 @@ from trials.descriptions.report_pattern import visible
 
 LAST_LINES = 20  # lines of a log that a failure repeats
 LETTERS = 500  # letters of a line that are kept
-
 _TRACEBACK, _IGNORED = "Traceback (most recent call last)", "Exception ignored in"
 _RANK = re.compile(r"^(?:\[(?:rank|default)?\d+\]:|\[\d+,\d+\]<\w+>:)\s?")
 """Begins the lines of several processes, as torchrun and mpirun print them."""

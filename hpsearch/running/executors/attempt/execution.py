@@ -36,9 +36,7 @@ from trials.running.arithmetic import Arithmetic
 from trials.running.runner import Runner, failure_of
 
 RETIRED = "told to end (SIGTERM)"
-
 Ending = ev.Finished | ev.Stopped | ev.Failed
-
 Message = ev.Reported | ev.Queried | ev.Noted  # what an attempt says while it trains
 
 log = logging.getLogger("hpsearch")
