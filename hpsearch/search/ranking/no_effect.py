@@ -54,22 +54,14 @@ class Same:
 
 @dataclass(frozen=True)
 class NoEffect:
-    """Parameters that have made no difference in a study.
-
-    Args:
-        names: Their names.
-        trials: How many trials were compared.
-        is_all: Whether nothing else is searched.
-        is_certain: Whether chance cannot have made their values equal.
-        metric, value: The first objective in the latest report that was compared.
-    """
+    """Parameters that have made no difference in a study."""
 
     names: Sequence[str]
-    trials: int
-    is_all: bool
-    is_certain: bool
+    trials: int  # how many were compared
+    is_all: bool  # whether nothing else is searched
+    is_certain: bool  # whether chance cannot have made their values equal
     metric: str
-    value: float
+    value: float  # the first objective in the latest report that was compared
 
     @property
     def warning(self) -> str:

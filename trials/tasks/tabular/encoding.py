@@ -29,19 +29,14 @@ class TabularRows:
 
 @dataclass(frozen=True)
 class TabularEncoding:
-    """The encoding of a table; a checkpoint describes its inputs by it.
-
-    Args:
-        categorical: The columns of classes, each with its classes in the order of their numbers.
-        classes: The names of the target's classes; None for a quantity.
-        target_mean, target_deviation: Of a quantity; 0 and 1 for classes.
-    """
+    """The encoding of a table; a checkpoint describes its inputs by it."""
 
     numeric: tuple[str, ...]
     categorical: dict[str, tuple[str, ...]]
-    classes: tuple[str, ...] | None
-    target_mean: float
-    target_deviation: float
+    """The columns of classes, each with its classes in the order of their numbers."""
+    classes: tuple[str, ...] | None  # the names of the target's classes; None for a quantity
+    target_mean: float  # of a quantity; 0 for classes
+    target_deviation: float  # the same; 1 for classes
 
 
 @dataclass(frozen=True)
