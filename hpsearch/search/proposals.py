@@ -175,7 +175,7 @@ class Proposals:
         history, storage = self._history, self._storage
         is_large = len(history.trials) > MOST_SHOWN
         if is_large and self._best_first is not None:
-            storage = only(storage, history, self._shown(self._best_first))
+            storage = only(storage, self._shown(self._best_first))
         if kind not in methods.AVERAGING:
             storage = without_repeats(storage, history)
         return sampler_view(history.study.name, storage, sampler, limits)
