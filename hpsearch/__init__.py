@@ -1,5 +1,4 @@
-"""Hyperparameter search that spends a GPU budget well, survives failures,
-and says how sure it is."""
+"""Hyperparameter search that spends a GPU budget well, and says how sure its result is."""
 
 from __future__ import annotations
 
@@ -58,12 +57,7 @@ def create(url: str, spec: SpecSource) -> AskedStudy:
 
 
 def resume(
-    url: str,
-    name: str,
-    *,
-    retry: str | None = None,
-    changed: bool = False,
-    **budget: float | str,
+    url: str, name: str, *, retry: str | None = None, changed: bool = False, **budget: float | str
 ) -> AskedStudy:
     """Go on with a study, to ask for its trials.
 

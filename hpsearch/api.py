@@ -14,12 +14,7 @@ from hpsearch.errors import UserError
 from hpsearch.store.connecting.hints import suggesting_for
 from hpsearch.store.reading.best import write_again
 from hpsearch.store.reading.frames import frame_of, reports_table, trials_table
-from hpsearch.store.reading.queries import (
-    LARGEST_NUMBER,
-    StudyHead,
-    find_study,
-    study_requests,
-)
+from hpsearch.store.reading.queries import LARGEST_NUMBER, StudyHead, find_study, study_requests
 from hpsearch.store.store import Store
 from hpsearch.study_file.types import is_whole_number
 from hpsearch.views.result import study_result
@@ -38,8 +33,7 @@ REQUEST_COLUMNS = (
 
 
 class StudyReader:
-    """A study to read: each call sees it as it is at that moment. A context manager that closes its
-    connection."""
+    """A study to read, as it is at the moment of each call. A context manager."""
 
     def __init__(self, store: Store, name: str) -> None:
         self.name = name

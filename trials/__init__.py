@@ -1,2 +1,1 @@
-"""Training of trials: one configuration, one budget, reports along the way. Knows nothing of
-studies."""
+"""Trials: one configuration, one budget, reports on the way. Knows nothing of studies."""

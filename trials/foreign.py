@@ -6,8 +6,7 @@ But for `plain`, none of these functions raises, and what they give is plain tex
 import traceback
 from collections.abc import Callable
 
-MOST_LETTERS = 2_000
-"""Of a text that is recorded."""
+MOST_LETTERS = 2_000  # of a text that is recorded
 MOST_OF_A_TRACEBACK = 20_000
 
 

@@ -132,9 +132,7 @@ class Settings:
         choices=PRECISIONS,
     )
     compile: str = setting(
-        "auto",
-        "auto captures steps on a GPU and replays them.",
-        choices=COMPILE,
+        "auto", "auto captures steps on a GPU and replays them.", choices=COMPILE
     )
     patience: int | None = setting(
         None,

@@ -41,8 +41,7 @@ from trials.settings import nearest
 if TYPE_CHECKING:
     from trials.devices.processes import Group
 
-ARITHMETIC = "arithmetic.json"
-"""The file in the folder of a run with its arithmetic."""
+ARITHMETIC = "arithmetic.json"  # the file in the folder of a run with its arithmetic
 USED = ("task", "settings", "budget", "seed", "objective", "arithmetic", "base")
 IGNORED = ("study", "space", "constraints", "search", "resources")
 DIRECTIONS = ("minimize", "maximize")

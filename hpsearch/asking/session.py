@@ -37,8 +37,7 @@ log = logging.getLogger("hpsearch")
 T = TypeVar("T")
 
 _OWN_ATTEMPTS: dict[str, dict[Key, int]] = {}
-"""By the uid of a study, the attempts that this process has asked for and that run, each with the
-thread that did."""
+"""By the uid of a study, the attempts of this process that run, each with its thread."""
 
 
 class _NothingNew(Exception):

@@ -22,11 +22,8 @@ from trials.foreign import in_words, text_of
 
 FIRST_LOOK_S = 0.1
 LONGEST_LOOK_S = 1.0
-"""Pauses between two looks of a waiting process for commits double from the first to the
-longest."""
-
+"""Pauses of a waiting process between two looks double from the first to the longest."""
 OWN_TURN_S = 5.0  # after so long it looks anyway: nobody writes that a process has died
-
 KINDS = (ErrorKind.ERROR, ErrorKind.DIVERGED, ErrorKind.OUT_OF_MEMORY, ErrorKind.TIMEOUT)
 """The kinds of failure that a process may report."""
 

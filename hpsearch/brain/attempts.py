@@ -26,7 +26,6 @@ from trials.contract import Code
 
 GRACE_S = 30.0
 """Seconds past an attempt's time limit in which its worker may enforce the limit itself."""
-
 IN_A_ROW = 3
 FIRST_S = 300.0
 LONGEST_S = 6 * 3600.0

@@ -11,29 +11,17 @@ from hpsearch.study_file.models import StudySpec
 
 
 class Context:
-    """One study, as all parts of its brain see and change it.
-
-    Attributes:
-        spec: The study file, with the budget that it has by now.
-        history: All its records.
-        searcher: Its search, over the same history.
-        spending: What is spent, reserved and left.
-        progress: Its phase.
-        attempts: Its slots, and what runs on them.
-        nodes: The failures of its nodes.
-        log: The records of its trials.
-        next_hours: What another hour would bring.
-    """
+    """One study, as all parts of its brain see and change it."""
 
     def __init__(self, spec: StudySpec, history: History, searcher: Searcher) -> None:
-        self.spec = spec
+        self.spec = spec  # with the budget that it has by now
         self.history = history
         self.searcher = searcher
-        self.spending = Spending(spec.budget, history)
-        self.progress = StudyProgress(spec, history)
-        self.attempts = Attempts(spec, history, self.spending)
-        self.nodes = NodeHealth(self.attempts)
-        self.log = TrialLog(history)
+        self.spending = Spending(spec.budget, history)  # what is spent, reserved and left
+        self.progress = StudyProgress(spec, history)  # its phase
+        self.attempts = Attempts(spec, history, self.spending)  # with its slots
+        self.nodes = NodeHealth(self.attempts)  # the failures of its nodes
+        self.log = TrialLog(history)  # the records of its trials
         self.next_hours = NextHours(history, searcher, self.spending)
 
     def note_expectations(self) -> None:

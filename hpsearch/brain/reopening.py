@@ -15,14 +15,7 @@ from collections.abc import Mapping
 from hpsearch.domain.facts import NEXT_HOUR, DecisionKind, Role
 from hpsearch.domain.history import History
 from hpsearch.domain.lifecycle import MOVES, State
-from hpsearch.domain.records import (
-    CONSTRAINT,
-    IN_FULL,
-    RETRIED,
-    Decision,
-    StudyState,
-    Trial,
-)
+from hpsearch.domain.records import CONSTRAINT, IN_FULL, RETRIED, Decision, StudyState, Trial
 from hpsearch.errors import UserError
 from trials.contract import TRAINED_TO
 

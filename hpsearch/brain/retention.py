@@ -22,9 +22,7 @@ from hpsearch.study_file.models import GB, StudySpec
 
 BEST = 10
 """The number of ended trials that keep their checkpoint; more where more are to be confirmed."""
-
 FRONT = 50  # the same with several objectives: the Pareto front first, then the front of the rest
-
 WAITING = 100  # the most trials that may wait at rungs
 
 
@@ -41,7 +39,9 @@ class Retention:
         self._max_gb = spec.checkpoints.max_gb
         self._clock = 0
         self._stored: set[int] = set()  # the trials that run or have a checkpoint
-        self._ranked = InOrder(history, self._rank_key_if_ranked)
+        self._ranked = InOrder(
+            history, lambda trial: self._rank_key(trial) if counts(trial) else None
+        )
 
     def drop(self) -> list[tuple[Trial, str]]:
         """Take from the records every checkpoint that is not kept. Returns their trials, each with
@@ -131,9 +131,6 @@ class Retention:
 
     def _rank_key(self, trial: Trial) -> tuple[float, ...]:
         return (trial.violation, trial.value is None, *place_of(trial, self._sign))
-
-    def _rank_key_if_ranked(self, trial: Trial) -> tuple[float, ...] | None:
-        return self._rank_key(trial) if counts(trial) else None
 
 
 def in_gb(amount: float) -> str:

@@ -58,7 +58,6 @@ from hpsearch.search.time_left import TimeLeft
 from hpsearch.study_file.models import StudySpec
 
 WATCH_EVERY_S = 1.0  # seconds between two looks for attempts that are overdue
-
 EXPECT_EVERY_S = 5.0  # seconds between two records of what is expected of trials
 
 
@@ -201,8 +200,7 @@ class Study:
         self._context.log.move(trial, State.RUNNING)
 
     def _drop_checkpoints(self, now: float) -> None:
-        """Drop the checkpoints that are not kept; a paused trial cannot continue without its own,
-        and is pruned."""
+        """Drop the checkpoints that are not kept; a paused trial whose own goes is pruned."""
         for trial, why in self._retention.drop():
             if trial.state is State.PAUSED:
                 self._context.searcher.ended(trial)

@@ -16,7 +16,6 @@ from trials.settings import in_full, some
 
 FINAL = "final_"
 """The beginning of the name of a metric that was measured again after the last report."""
-
 SAME = 1e-6  # the share of its size by which an expectation may change without being written again
 
 
@@ -51,8 +50,7 @@ class TrialLog:
         self._history.touch(trial)
 
     def keep_findings(self, event: Finished | Stopped | Failed) -> None:
-        """Keep the findings of a trial's latest attempt, which may come after its trial has
-        ended."""
+        """Keep the findings of a trial's latest attempt, which may come after its trial's end."""
         trial = self._trial_of(event)
         findings = list(event.findings)
         if trial is not None and findings != trial.findings:
@@ -105,8 +103,7 @@ class TrialLog:
         self._history.touch_expected(trial)
 
     def expect_last_value(self, trial: Trial) -> None:
-        """Note the last value of a complete trial of which nothing is expected, as of a repeat: a
-        training counts by its end."""
+        """Note the last value of a complete trial of which nothing is expected, as of a repeat."""
         known = [at for at, report in trial.reports.items() if report.value is not None]
         if trial.expected is None and trial.values is None and known:
             self.note_expected(trial, trial.reports[max(known)].value, None)

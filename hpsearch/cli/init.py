@@ -31,7 +31,6 @@ IMAGES = "image_classification"
 WITH_MODEL = (*TEXTS, "token_classification", "language_modeling", "sequence_to_sequence")
 PLAIN_NAMES = re.compile(r"(train|training|data|dataset|all)?", re.IGNORECASE)
 """Names of data files that say nothing of the data."""
-FEW_ROWS = 1000  # below which one split measures on so few that the best is often lucky
 
 
 def write_starter(path: Path, kind: str | None, data: DataOptions, wanted: StudyOptions) -> None:
@@ -62,8 +61,7 @@ def write_starter(path: Path, kind: str | None, data: DataOptions, wanted: Study
 
 
 def _holds_images(train: Path) -> bool:
-    """True of a folder with folders, and of a file of arrays: no other kind of task has such
-    data."""
+    """True of a folder with folders, and of a file of arrays: data of no other kind of task."""
     if train.is_dir():
         return any(each.is_dir() for each in train.iterdir())
     return train.suffix.lower() == ".npz"
@@ -83,9 +81,6 @@ def _looked_at(
     names, guessed = training_data.names_of(task, kind, metric)
     if guessed is not None:
         note(f"the kind is {kind}; what is learnt is column {guessed} (--label names another one)")
-    if len(table) < FEW_ROWS:
-        what = f"{len(table)} rows are few for one split: folds: 5 under per_trial measures on all"
-        note(f"{what}, in place of validation under task")
     return kind, names
 
 
@@ -158,8 +153,7 @@ def write_from_program(path: Path, source: str, wanted: StudyOptions) -> None:
 
     file = Path(source)
     if file.is_file() and shell_loops.is_script(file.name, text_of(file)):
-        is_makefile = file.suffix == ".mk" or file.name.lower() == "makefile"
-        sweep = shell_loops.sweep_in(text_of(file), is_makefile=is_makefile)
+        sweep = shell_loops.sweep_in(text_of(file))
         if sweep is None:
             raise UserError(f"{file} has no loop over values", "give its command to --command")
         write_from_command(path, sweep, wanted)

@@ -13,7 +13,6 @@ from hpsearch.errors import UserError
 from hpsearch.store.connecting.hints import DEFAULT_STORAGE
 
 LARGEST_COUNT = 2**31 - 1  # the largest trial number, or number of rows, that both databases accept
-
 MOST_WORKERS = 100_000
 
 Storage = Annotated[
@@ -229,17 +228,10 @@ _TO = (
 
 @dataclass(frozen=True)
 class StudyExport:
-    """Options on an export. With `force` it replaces what is there already, or sends all of it
-    again."""
+    """Options on an export. `force` replaces what is there already, or sends all of it again."""
 
     name: OptionalStudyName = None
-    to: Annotated[
-        str | None,
-        Option(
-            "--to",
-            help=_TO,
-        ),
-    ] = None
+    to: Annotated[str | None, Option("--to", help=_TO)] = None
     what: Annotated[What, Option("--what", help="What to write to the file, one row each.")] = (
         What.TRIALS
     )

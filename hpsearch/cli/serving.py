@@ -13,9 +13,7 @@ from hpsearch.errors import UserError
 from hpsearch.store.store import Store
 
 TOKEN_VARIABLE = "HPSEARCH_DASHBOARD_TOKEN"  # noqa: S105  # its name, not the token
-
 SHORTEST_TOKEN = 16  # characters of the shortest token allowed: shorter ones could be guessed
-
 PACKAGES = ("python_multipart", "starlette", "uvicorn")  # the packages of the extra `dashboard`
 
 PLAIN_HTTP = (

@@ -43,22 +43,26 @@ class Answered:
 
 
 @dataclass(frozen=True, slots=True)
-class Began:
-    """An attempt begins to train. Comes together with the first other event of the attempt."""
+class OfAttempt:
+    """An event or a command of an attempt."""
 
     trial: int
     attempt: int
+
+
+@dataclass(frozen=True, slots=True)
+class Began(OfAttempt):
+    """An attempt begins to train. Comes together with the first other event of the attempt."""
+
     arithmetic: Mapping[str, Any] = field(hash=False)
     """The arithmetic that it computes in (`trials.running.arithmetic.Arithmetic`)."""
     start_up_s: float | None = None  # from its order until it could train, if it got so far
 
 
 @dataclass(frozen=True, slots=True)
-class Reported:
+class Reported(OfAttempt):
     """An attempt has measured itself; at or past its `until` it waits for a command."""
 
-    trial: int
-    attempt: int
     resource: float
     metrics: Mapping[str, float]
     step: int | None = None
@@ -71,22 +75,18 @@ class Reported:
 
 
 @dataclass(frozen=True, slots=True)
-class Queried:
+class Queried(OfAttempt):
     """An attempt needs an unnamed parameter, or the trials; it waits for an `Advance`."""
 
-    trial: int
-    attempt: int
     name: str
     distribution: str
     """Its distribution, in Optuna's JSON; `trials.contract.HISTORY` for the trials."""
 
 
 @dataclass(frozen=True, slots=True)
-class Noted:
+class Noted(OfAttempt):
     """An attempt has notes on its trial, beside its reports."""
 
-    trial: int
-    attempt: int
     attributes: Mapping[str, Any] = field(hash=False)
     constraints: Mapping[str, float] = field(hash=False)
     """By name, how far the trial exceeds a limit of its own; 0 or less if it keeps it."""
@@ -96,11 +96,9 @@ class Noted:
 
 
 @dataclass(frozen=True, slots=True)
-class Finished:
+class Finished(OfAttempt):
     """An attempt ended by itself: its budget is used, it stopped improving, or gave itself up."""
 
-    trial: int
-    attempt: int
     why: str = "budget used"
     checkpoint: str | None = None  # its best checkpoint, where it keeps one
     findings: tuple[Finding, ...] = ()
@@ -110,11 +108,9 @@ class Finished:
 
 
 @dataclass(frozen=True, slots=True)
-class Stopped:
+class Stopped(OfAttempt):
     """An attempt has stopped on request, its state saved where it could be."""
 
-    trial: int
-    attempt: int
     resource: float | None = None
     checkpoint: str | None = None
     findings: tuple[Finding, ...] = ()
@@ -126,11 +122,9 @@ class Stopped:
 
 
 @dataclass(frozen=True, slots=True)
-class Failed:
+class Failed(OfAttempt):
     """An attempt ended by an error of the trial's own: it would happen again."""
 
-    trial: int
-    attempt: int
     kind: ErrorKind
     text: str
     details: str = ""  # the traceback, where it was an exception
@@ -139,11 +133,9 @@ class Failed:
 
 
 @dataclass(frozen=True, slots=True)
-class Lost:
+class Lost(OfAttempt):
     """An attempt is gone through no fault of the trial's: its worker or node died."""
 
-    trial: int
-    attempt: int
     why: str
 
 
@@ -152,11 +144,9 @@ Event = SlotUp | SlotDown | Answered | AttemptEvent
 
 
 @dataclass(frozen=True, slots=True)
-class Launch:
+class Launch(OfAttempt):
     """Start an attempt of a trial on a slot, and let it train to `until`."""
 
-    trial: int
-    attempt: int
     slot: str
     params: Mapping[str, Any] = field(hash=False)
     seed: int
@@ -169,21 +159,17 @@ class Launch:
 
 
 @dataclass(frozen=True, slots=True)
-class Advance:
+class Advance(OfAttempt):
     """Let a waiting attempt train on to `until`, with the parameters that it has asked for."""
 
-    trial: int
-    attempt: int
     until: float
     given: Mapping[str, Any] = field(default_factory=dict, hash=False)  # values by name
 
 
 @dataclass(frozen=True, slots=True)
-class Stop:
+class Stop(OfAttempt):
     """End an attempt; with `save` it saves its state first and sends a `Stopped`."""
 
-    trial: int
-    attempt: int
     save: bool = False
 
 

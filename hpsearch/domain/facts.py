@@ -12,8 +12,7 @@ from typing import Any, Self, TypedDict
 from pydantic import StrictBool, StrictFloat, StrictInt
 
 IDLE_KEPT_S = 30.0
-"""Seconds for which a study keeps slots that have nothing to do; then all of them but one are given
-back to the cluster."""
+"""Seconds for which a study keeps slots without work; then it gives back all of them but one."""
 
 
 class Role(enum.StrEnum):
@@ -87,18 +86,13 @@ class DecisionKind(enum.StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ConfirmationState:
-    """How far the leading configurations of a study are confirmed.
-
-    Attributes:
-        given: The limits of the budget (trials, GPU-hours, cost, wall-clock seconds; None for no
-            limit) and the number of configurations tried first, when it began.
-        first: The first trial whose repeats count against what this budget promises.
-        search_waits: Nothing but repeats starts while any are due.
-    """
+    """How far the leading configurations of a study are confirmed."""
 
     given: tuple[StrictFloat | None, ...]
-    first: StrictInt = 0
-    search_waits: StrictBool = False
+    """The limits of the budget (trials, GPU-hours, cost, wall-clock seconds; None for no limit) and
+    the number of configurations tried first, when it began."""
+    first: StrictInt = 0  # the first trial whose repeats count against what this budget promises
+    search_waits: StrictBool = False  # nothing but repeats starts while any are due
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,13 +126,10 @@ class EarlierStudy:
 FAILED = "hpsearch:failed"
 """A system attribute of the frozen trials that samplers of Optuna are shown, and never stored: the
 kind of failure of a trial that failed because of its configuration."""
-
-
 MOST_ON_A_GPU = 16  # trials that share it
 FILE_CHANGES = "file_changes"
 """The attribute of a study with the changes of its study file, each with its time."""
-SHARING = "sharing"
-"""The system attribute of a study for the `GpuSharing` of each type of device."""
+SHARING = "sharing"  # the system attribute of a study for the `GpuSharing` of each type of device
 
 
 class GpuSharing(TypedDict):
@@ -149,8 +140,7 @@ class GpuSharing(TypedDict):
     is_final: bool
 
 
-NEXT_HOUR = "hpsearch:next_hour"
-"""The system attribute of a study for its latest `NextHour`."""
+NEXT_HOUR = "hpsearch:next_hour"  # the system attribute of a study for its latest `NextHour`
 
 
 @dataclass(frozen=True, slots=True)

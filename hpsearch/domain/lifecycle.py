@@ -46,7 +46,7 @@ MOVES = MoveTable(
             State.QUEUED: "its study ended before a slot was free and goes on, or it is wanted",
         },
         State.FAILED: {
-            State.QUEUED: "its node is set aside, its study gave up and goes on, or it is retried",
+            State.QUEUED: "its node is set aside, its study gave up and goes on, or it is retried"
         },
     },
     last=frozenset(state for state in State if state.terminal),

@@ -10,10 +10,7 @@ from typing import Any
 from trials.settings import as_scalar
 
 NOTHING = "–"  # stands where there is no value
-
-
 LARGE = 1e15  # from here on, numbers are written with an exponent
-
 _UNITS = ((86400, "d"), (3600, "h"), (60, "min"), (1, "s"))
 """Units of a duration in seconds, largest first."""
 

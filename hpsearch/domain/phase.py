@@ -41,12 +41,9 @@ MOVES = MoveTable(
             Phase.ENDING: "as from searching",
             Phase.INTERRUPTED: "as from searching",
         },
-        Phase.ENDING: {
-            Phase.INTERRUPTED: "asked to stop before all is saved",
-        },
+        Phase.ENDING: {Phase.INTERRUPTED: "asked to stop before all is saved"},
         Phase.INTERRUPTED: {},
     },
     last=frozenset(phase for phase in Phase if phase.winds_down),
 )
-"""The table of all changes of a study's phase. A study that is resumed while its leaders are
-repeated begins in CONFIRMING."""
+"""All changes of a study's phase. One that is resumed in its repeats begins in CONFIRMING."""

@@ -53,8 +53,7 @@ class Outcome(enum.StrEnum):
 
 
 SHOWN = {"shown": True}
-"""Metadata of a field that readings show: in frames, in JSON and, unless it is a list or mapping,
-in `--where`."""
+"""Metadata of a field that readings show; in `--where` too, unless it is a list or mapping."""
 MOMENT = {"shown": True, "moment": True}
 """The same of a time, which `--where` also compares with dates."""
 BIG = {"shown": True, "big": True}  # the same of a whole number that may need 64 bits
@@ -71,21 +70,16 @@ ELSEWHERE = {"elsewhere": True}
 """Metadata of a field that is not a column: its values are rows of another table."""
 
 CONSTRAINT = "constraints:"
-"""The beginning of the names of a trial's system attributes for its excess over each limit; the
-metric follows, as in Optuna."""
+"""Begins the names of a trial's system attributes for its excess over limits, as in Optuna."""
 IN_FULL = "in_full"
 """The system attribute of a trial that somebody wants trained in full: true if its study had
 finished, so that nothing else goes on."""
 RETRIED = "retried"
 """The system attribute of a trial that began again after it had failed: the number of its attempts
 before that, which have left no reports."""
-
-
 OUT_OF_SPACE = "out_of_space"
 """The system attribute of a trial whose configuration the study's space does not have any more: the
 number of the version that left it out. It stays on record, and is neither ranked nor evidence."""
-
-
 REVISION = "revision"
 """The system attribute of a trial that tests a change of code, a `RevisionRun`."""
 
@@ -110,8 +104,7 @@ class StudyRecord:
     id: int
     name: str = field(metadata=NAME)
     spec: str
-    """The study file as it was when the study was created (YAML text; empty for studies made
-    through Optuna)."""
+    """The study file as it was at the study's creation (YAML); empty for studies of Optuna."""
     directions: tuple[str, ...] = ("minimize",)  # minimize or maximize, for each objective
     state: StudyState = StudyState.RUNNING
     reason: str | None = None  # the reason for its end, for people
@@ -308,8 +301,7 @@ class Trial:
 
     @property
     def arithmetic(self) -> dict[str, Any] | None:
-        """The arithmetic of its first attempt, in which all compute, since it last began. None
-        before that."""
+        """The arithmetic of its first attempt since it last began, in which all compute."""
         recorded = (attempt.arithmetic for attempt in self.attempts[self.retried :])
         return next((each for each in recorded if each is not None), None)
 

@@ -19,20 +19,15 @@ import numpy as np
 
 from hpsearch.domain.facts import GpuSharing
 
-GROWTH = 0.06
-"""The part by which twice as many trials must train more together."""
+GROWTH = 0.06  # the part by which twice as many trials must train more together
 BASELINE = 4  # speeds of each trial on a GPU before more are tried
 ENOUGH = 8  # speeds of each trial, after which the better number is taken even if it is not clear
 SPREAD, NOISE = 0.5, 0.1  # standard deviations of logarithms of speeds
 
 
 class Sharing:
-    """The number of slots on GPUs of one type.
-
-    Args:
-        most: Slots that a GPU has room for.
-        known: What earlier drivers of the study have found; None for nothing.
-    """
+    """The number of slots on GPUs of one type. `most`: slots that a GPU has room for. `known`: what
+    earlier drivers of the study have found; None for nothing."""
 
     def __init__(self, most: int, known: GpuSharing | None = None) -> None:
         self.best = 1 if known is None else min(known["trials"], most)
@@ -123,8 +118,7 @@ class Sharing:
             self._tried = None
 
     def _pays(self, slots: int) -> bool | None:
-        """True if so many slots train more than the best number, by enough; None if it is not clear
-        yet."""
+        """True if so many slots train enough more than the best number; None if unclear."""
         if self._counts[slots] < slots:
             return None
         gain, deviation = self._gain(slots)

@@ -25,8 +25,7 @@ SHARES = (0.05, 0.11, 0.33, 0.67, 0.9)  # of the full budget, at which a rung ma
 USUAL = (0.35, 0.5, 0.82, 0.93, 0.97)
 """The correlation that is likeliest there, before any trial has ended."""
 SPREAD, LEAST = 0.6, 0.02
-"""The standard deviation of what is likely, after Fisher's transformation, and the least
-probability of each."""
+"""The deviation of what is likely, by Fisher's transformation, and the least probability."""
 GRID = np.linspace(-5.0, 5.0, 81)  # normal scores of ends
 STEP = float(GRID[1] - GRID[0])
 TINY = 1e-300  # the least probability, so that its logarithm is finite

@@ -25,8 +25,7 @@ from hpsearch.search.curve_model.model import Points
 
 SIZE, OFTEN, MOST_OFTEN = 1.4, 1.3, 0.9
 NEW, CANDIDATES, DRAWS = 32, 4, 256
-"""New configurations, those of all candidates that are compared with the leader, and the draws of
-their values."""
+"""New configurations, all candidates that meet the leader, and the draws of their values."""
 NOTABLE = 0.02  # the gain of which a chance is told, as a share of u
 NOTHING = 1e-4  # the least g, as a share of u
 

@@ -41,21 +41,16 @@ from hpsearch.study_file.space import distribution_of, in_optuna
 from trials.contract import ROUNDS
 
 LOSSES = ("loss", "validation_loss", "val_loss", "eval_loss"), ("train_loss", "training_loss")
-"""Names of a validation loss, `loss` in our own loop, and of a training loss. Both count beside the
-objective."""
-
+"""Names of a validation loss and of a training loss, which count beside the objective."""
 ATTEMPTS = 8
 """The most draws of a sampler for one trial, until its configuration is untried and keeps the
 study's requirements."""
-
 MOST_SHOWN, BEST_SHOWN = 1_000, 64
 """TPE is shown so many trials of a larger study, the best ones and the latest: it models at most
 the best 25 as good, and gives the others the less weight the older they are. A proposal takes half
 the time with 2,000 trials, and a ninth with 20,000."""
-
 STEADY = methods.AVERAGING | {"BruteForceSampler", methods.CURVE_GP}
 """Samplers that see to that by themselves, or that would draw the same again."""
-
 FIXED_PARAMS = "fixed_params"
 """The system attribute under which Optuna keeps parameters that are given, not drawn."""
 
@@ -114,8 +109,7 @@ class Proposals:
         return self._method.kind
 
     def by_sampler(self, draw: Callable[..., Drawn], *args: Any) -> Drawn:
-        """Let the sampler draw; if it is of a plugin and raises, `random`, which then is the
-        sampler."""
+        """Let the sampler draw, or once a plugin's has raised, `random`, which replaces it."""
         try:
             return draw(*args)
         except Exception as error:  # noqa: BLE001 - it may be somebody else's code
@@ -138,11 +132,8 @@ class Proposals:
         return is_given or self._untried is None or not self._untried.was_tried(params)
 
     def _anywhere(self, trial: Trial, given: dict[str, Any] | None) -> dict[str, Any]:
-        """A random configuration that may be tried, where the sampler has found none.
-
-        Raises:
-            UserError: There is none among very many.
-        """
+        """A random configuration that may be tried, where the sampler has found none. Raises
+        UserError if there is none among very many."""
         spec = self._spec
         seed = derived_seed(spec.seed, trial.number, "anywhere")
         if given or self._untried is None:
@@ -184,7 +175,7 @@ class Proposals:
         history, storage = self._history, self._storage
         is_large = len(history.trials) > MOST_SHOWN
         if is_large and self._best_first is not None:
-            storage = only(storage, history, self._shown(self._best_first))
+            storage = only(storage, self._shown(self._best_first))
         if kind not in methods.AVERAGING:
             storage = without_repeats(storage, history)
         return sampler_view(history.study.name, storage, sampler, limits)

@@ -110,8 +110,7 @@ class Rung:
         return len(self.scores)
 
     def record(self, number: int, score: Any) -> None:
-        """Enter a trial's score, a float, in place of an earlier one: an attempt may redo a lost
-        one."""
+        """Enter a trial's score in place of an earlier one: an attempt may redo a lost one."""
         before = self.scores.get(number)
         if before is not None:
             del self._sorted[self._index((before, number))]
@@ -175,8 +174,7 @@ class Rung:
 
     @property
     def _commonest(self) -> float:
-        """The score that half of the trials show, if they show one: one of the two in the
-        middle."""
+        """The score that half of the trials show, if any: one of the two in the middle."""
         finite = self._index((math.inf, 0))
         middle = {self._sorted[(finite - 1) // 2][0], self._sorted[finite // 2][0]}
         return max(middle, key=self._count)

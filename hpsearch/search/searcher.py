@@ -122,8 +122,7 @@ class Searcher:
         return math.nextafter(trial.resource, math.inf)
 
     def stretch(self, trial: Trial) -> float:
-        """The next stretch of a trial, from where it trains on: until it is judged, and at least
-        until its next report."""
+        """The next stretch of a trial: until it is judged, and at least until its next report."""
         return max(self.until(trial) - trial.trains_from, self.next_report(trial))
 
     def next_report(self, trial: Trial) -> float:
@@ -298,8 +297,7 @@ def _expected(
 
 
 def _entered(rungs: Rungs, trial: Trial, resource: float) -> int | None:
-    """The index of the rung that a report of a trial counts at; None if it counts at no rung, as of
-    a repeat."""
+    """The index of the rung that a report counts at; None at none, as of a repeat."""
     return None if trial.role is Role.CONFIRM else rungs.enter(trial.number, resource)
 
 

@@ -56,15 +56,13 @@ class Untried:
         self._is_listed = False  # true if these are all
 
     def refresh(self) -> None:
-        """Read the trials that have changed; before a new one has parameters, so that it does not
-        count itself."""
+        """Read what has changed, before a new trial has parameters and would count itself."""
         self._clock, changed = self._history.shown_since(self._clock)
         for number in changed:
             self._read(self._history.trials[number])
 
     def was_tried(self, params: Mapping[str, Any]) -> bool:
-        """True if a configuration was tried at the last `refresh`; inactive parameters do not
-        count."""
+        """True if a configuration was tried at the last `refresh`, whatever is inactive."""
         places = self._places_of(params)
         return places is not None and self._is_tried(places)
 

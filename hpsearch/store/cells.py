@@ -116,8 +116,7 @@ class Cell(TypeDecorator[Any]):
         return values
 
     def read(self, cell: Any) -> Any:
-        """The value of a cell that is not NULL. Raises Damaged if it is not of the column's
-        type."""
+        """The value of a cell that is not NULL. Raises Damaged if it has another type."""
         try:
             if self.of == Distributions and isinstance(cell, str):
                 return _distributions_of(cell)

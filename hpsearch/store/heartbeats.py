@@ -72,8 +72,7 @@ def moment(connection: Connection, study_id: int) -> tuple[float, float | None]:
 
 
 def begin(connection: Connection, study_id: int, key: Key, owner: str, ttl_s: float) -> None:
-    """Note that an attempt begins in the process `owner`, which is dead after `ttl_s` of
-    silence."""
+    """Note that an attempt begins in the process `owner`, dead after `ttl_s` of silence."""
     which = dict(zip(("trial", "attempt"), key, strict=True), study_id=study_id, owner=owner)
     begun = insert(heartbeats).values(**which, renewed=Now(), expires=_until(ttl_s))
     connection.execute(begun)

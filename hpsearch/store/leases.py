@@ -41,8 +41,7 @@ def _by_this_machine(*_: Any, **__: Any) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Lease:
-    """The right to write to a study, until `expires`; each new one of a study has a higher
-    epoch."""
+    """The right to write to a study, until `expires`; each new one has a higher epoch."""
 
     study_id: int
     owner: str
@@ -152,8 +151,7 @@ def enter(
     *,
     writes: bool = True,
 ) -> Entry:
-    """Pass the fence with a lease, and renew it by `ttl_s`. Unless it writes, the revision
-    stays."""
+    """Pass the fence with a lease, renewed by `ttl_s`. The revision stays unless it writes."""
     which = {"of_study": lease.study_id, "owner": lease.owner, "epoch": lease.epoch}
     values = {**which, "ttl_s": ttl_s, "alive_at": alive_at}
     row = connection.execute(_ENTER if writes else _RENEW, values).one_or_none()

@@ -22,14 +22,10 @@ def _add_versions(connection: sa.Connection) -> None:
     connection.exec_driver_sql(f"ALTER TABLE trials ADD COLUMN {column} DEFAULT 1")
 
 
-def _add_revisions(connection: sa.Connection) -> None:
-    schema.revisions.create(connection)
-
-
 MIGRATIONS: dict[int, Callable[[sa.Connection], None]] = {
     2: _add_files,
     3: _add_versions,
-    4: _add_revisions,
+    4: schema.revisions.create,
 }
 """By the version that each leads to, rising from `FIRST` + 1: changes a database of the version
 before. A new database needs none: it is made from the tables as they are now."""

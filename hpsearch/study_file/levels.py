@@ -15,11 +15,9 @@ from trials.contract import ROUNDS, Budget
 from trials.running import report_grid
 
 RUNGS = 2  # the number of rungs below the full budget where trials report rarely
-
 FINE = 17
 """A trial with at least this many reports has its first rung after 1/17 of its budget: by
 measurements, lower rungs mislead, and higher ones cost more than they are worth."""
-
 SCALES = (10, 100, 1000, 10_000, 100_000, 1_000_000)
 """Factors from levels to whole steps; the last one keeps all `report_grid.DIGITS` of a level."""
 

@@ -32,10 +32,8 @@ from trials.foreign import in_words, line_of
 from trials.settings import nearest
 
 CURVE_GP = "curve_gp"  # this program's own sampler, without arguments; `search.proposals` builds it
-
 PROMOTION = "promotion"
 """This program's own pruner, with rungs of its own; all others compare at every report."""
-
 ETA = 3  # one of this many trials at a rung continues
 
 SAMPLERS = {
@@ -262,10 +260,8 @@ def _usable_sampler(method: Method) -> Method:
     if "seed" in method.arguments:
         what = "the seed is derived from the study's seed"
         raise refusal(f"{what}; set seed at the top of the file instead")
-    if method.kind not in SAMPLERS:
-        return _accepted(method, lambda: sampler(method, seed=0))
-    sampler_class = getattr(optuna.samplers, SAMPLERS[method.kind])
-    return _checked(method, sampler_class, lambda: sampler(method, seed=0))
+    of_optuna = getattr(optuna.samplers, SAMPLERS.get(method.kind, ""), None)
+    return _accepted(method, of_optuna, lambda: sampler(method, seed=0))
 
 
 def _checked_pruner(method: Method, info: ValidationInfo) -> Method:
@@ -281,26 +277,18 @@ def _usable_pruner(method: Method) -> Method:
     known = [PROMOTION, *PRUNERS, *offers_of(PrunerPlugin)]
     if method.kind not in known:
         raise _unknown("a pruner", method.kind, known)
-    if method.kind not in PRUNERS:
-        return _accepted(method, lambda: pruner(method))
-    pruner_class = getattr(optuna.pruners, PRUNERS[method.kind])
-    return _checked(method, pruner_class, lambda: pruner(method))
+    of_optuna = getattr(optuna.pruners, PRUNERS.get(method.kind, ""), None)
+    return _accepted(method, of_optuna, lambda: pruner(method))
 
 
-def _checked(method: Method, method_class: type, build: Callable[[], Any]) -> Method:
-    arguments_of(method_class).model_validate(method.arguments)
+def _accepted(method: Method, method_class: type | None, build: Callable[[], Any]) -> Method:
+    if method_class is not None:
+        arguments_of(method_class).model_validate(method.arguments)
+    who = method.kind if method_class is None else "Optuna"
     try:
         build()
     except (ValueError, TypeError) as error:
-        raise refusal(f"Optuna refuses it: {error}") from None
-    return method
-
-
-def _accepted(method: Method, build: Callable[[], Any]) -> Method:
-    try:
-        build()
-    except (ValueError, TypeError) as error:
-        raise refusal(f"{method.kind} refuses it: {line_of(error)}") from None
+        raise refusal(f"{who} refuses it: {line_of(error)}") from None
     except Exception as error:  # noqa: BLE001 - it is somebody else's code
         raise refusal(f"{method.kind} does not work: {in_words(error)}") from None
     return method

@@ -32,18 +32,15 @@ from trials.descriptions.yaml_source import Source
 from trials.settings import nearest
 
 Inspect = Callable[[Mapping[str, Any], Path], list[Problem]]
-"""Finds mistakes in a `task` section and its data, whose relative paths start from a folder; such
-as `trials.tasks.inspect`."""
+"""Finds mistakes in a `task` section with relative paths, as `trials.tasks.inspect` does."""
 
 _BY_PARTS = ("objective", "space")  # the top-level keys whose parts are checked one by one
-
 _NOT_SECTIONS = ("objectives", "space", "base", "text")
 _SECTIONS = [name for name in StudySpec.model_fields if name not in _NOT_SECTIONS]
 """The other top-level keys."""
 
 _DRAFTED = ("study", "task", "settings", "budget", "search", "resources", "enqueue")
 """The sections that a `Draft` has."""
-
 IMPORTED = "imported"
 """The key of the origin of imported runs, in the text that stands for their study file."""
 

@@ -286,8 +286,7 @@ def _problem_with(space: Space, params: Mapping[str, Any], name: str, value: Any
 
 
 def as_written(space: Space, params: Mapping[str, Any]) -> dict[str, Any]:
-    """A configuration in which values that its space has are as people write them: of a grid 0.3
-    and not 0.30000000000000004."""
+    """A configuration as people write it: of a grid 0.3 and not 0.30000000000000004."""
     found = dict(params)
     for name in params.keys() & space.keys():
         parameter: Any = space[name]

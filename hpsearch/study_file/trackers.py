@@ -3,14 +3,7 @@
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from pydantic import (
-    AfterValidator,
-    BaseModel,
-    BeforeValidator,
-    Field,
-    ValidationInfo,
-    create_model,
-)
+from pydantic import AfterValidator, BaseModel, BeforeValidator, Field, ValidationInfo, create_model
 
 from hpsearch.domain.plugins.door import imported, offers_of
 from hpsearch.domain.plugins.offers import TrackerPlugin

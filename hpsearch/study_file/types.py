@@ -16,10 +16,8 @@ Text: TypeAlias = Annotated[str, Field(min_length=1)]  # text that is not empty
 
 EXACT = 2**53
 """The largest whole number that Optuna can store exactly: it keeps parameters as floats."""
-
 WIDEST = 1e100
 """The largest bound of a parameter, on both sides of 0: the difference must be a float, too."""
-
 AUTO = "auto"
 SHARE = "share"
 MOST_EARLIER = 16  # the most earlier studies that a study may start from
@@ -142,9 +140,7 @@ GpuPrice = Annotated[
     worded("must be a price above 0, or one for each type of GPU, such as {A100: 2.5, T4: 0.35}"),
 ]
 StudyName = Annotated[
-    str,
-    Field(json_schema_extra={"pattern": f"^{STUDY_NAME}$"}),
-    AfterValidator(_study_name),
+    str, Field(json_schema_extra={"pattern": f"^{STUDY_NAME}$"}), AfterValidator(_study_name)
 ]
 Earlier = Annotated[
     Annotated[tuple[StudyName, ...], Field(strict=False, min_length=1, max_length=MOST_EARLIER)]

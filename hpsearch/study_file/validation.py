@@ -21,7 +21,6 @@ Mistake: TypeAlias = tuple[str, str]
 """A key, relative to the model (empty for the model as a whole), and the mistake in it."""
 
 PARAMETER_TYPES = ("float", "int", "categorical")
-
 _MAPPING = "Input should be a mapping (key: value)"
 _INSTEAD = {
     "model_type": _MAPPING,

@@ -36,7 +36,6 @@ if TYPE_CHECKING:
 EVERY_S = 2.0  # seconds between two looks at the database
 PLAIN_S = 30.0
 """Seconds between two lines of progress in plain output, beside the lines of trials that end."""
-
 MOST_OF_AN_ERROR = 200
 """Letters of an error in the line of its trial; `hpsearch show` prints it whole."""
 GOING_ON = (State.QUEUED, State.RUNNING)

@@ -285,10 +285,7 @@ def _parameter(parameter: Parameter) -> tuple[str, str, str]:
 
 
 def sentence(
-    spec: StudySpec,
-    measured: Mapping[str, float],
-    workers: int,
-    capacity: Capacity | None = None,
+    spec: StudySpec, measured: Mapping[str, float], workers: int, capacity: Capacity | None = None
 ) -> str:
     """The time and disk that the study will take with these workers, and the basis of the estimate:
     the measurements of a step and a first report. Of a cluster the capacity is None."""

@@ -37,33 +37,24 @@ from trials.descriptions.description import ASK
 
 @dataclass(frozen=True)
 class StudyResult:
-    """The best trials of a study, and how sure it is that they are.
-
-    Args:
-        metrics: Those of its objectives.
-        ranked: The best trials, best first; with several objectives those that no other beats.
-        seen_at: The resource at which trials first showed their value, by their numbers.
-        default: The trial of the task's default settings, with what comes of it when it is trained
-            again as its expectation; None if there was none that can be ranked.
-        trust: How far the rungs can be trusted.
-        no_effect: Parameters that have made no difference, if any are known.
-        origins: The code that the trials ran, and that of the best one.
-        ends: The trials that did not end at their budget; None if all did.
-        over: The value of the best one over its folds or seeds; None without any.
-        last_word: Of the best trial beside the defaults; None without `search.certify`.
-    """
+    """The best trials of a study, and how sure it is that they are."""
 
     study: StudyHead
-    metrics: Sequence[str]
+    metrics: Sequence[str]  # those of its objectives
     ranked: Sequence[Ranked[TrialRow]]
+    """The best trials, best first; with several objectives those that no other beats."""
     seen_at: Mapping[int, float]
+    """The resource at which trials first showed their value, by their numbers."""
     default: TrialRow | None
-    trust: StudyTrust
-    no_effect: NoEffect | None = None
-    origins: Origins = UNKNOWN
-    ends: OwnEnds | None = None
-    over: Again | None = None
+    """The trial of the task's default settings, with what comes of it when it is trained again as
+    its expectation; None if there was none that can be ranked."""
+    trust: StudyTrust  # how far the rungs can be trusted
+    no_effect: NoEffect | None = None  # parameters that have made no difference, if any are known
+    origins: Origins = UNKNOWN  # the code that the trials ran, and that of the best one
+    ends: OwnEnds | None = None  # the trials that did not end at their budget; None if all did
+    over: Again | None = None  # the value of the best one over its folds or seeds; None without any
     last_word: LastWord | None = None
+    """Of the best trial beside the defaults; None without `search.certify`."""
 
     def shown(self, top: int | None = None) -> Sequence[Ranked[TrialRow]]:
         """The trials that are shown: `top`, or else one, or the whole front."""
@@ -90,8 +81,7 @@ class StudyResult:
 
     @property
     def gain(self) -> float | None:
-        """How much better the best trial is than the defaults, both trained again; None if
-        unknown."""
+        """How much better the best trial is than the defaults, if both are trained again."""
         best, default = self.best, self.default
         if best is None or default is None or best.trial.violation > 0:
             return None

@@ -28,8 +28,7 @@ from trials.running.reported import numbers_among
 from trials.script import running
 from trials.tasks.function.trial import FunctionTrial
 
-_STATE = "trainer_state.json"
-"""The file of a Trainer's checkpoint with its step."""
+_STATE = "trainer_state.json"  # the file of a Trainer's checkpoint with its step
 _OWN_NAMES = "weights_own_names.pt"
 """The file of weights under the model's own names, if the Trainer's file has others."""
 _STATE_FILES = ("optimizer.pt", "scheduler.pt", "scaler.pt", "rng_state.pth", _OWN_NAMES)
@@ -50,10 +49,8 @@ class TrainerReports(TrainerCallback):  # type: ignore[misc] # transformers is n
     the log before. Metrics of evaluations and predictions after the training are added to the last
     report.
 
-    Args:
-        trial: The second argument of the training function. None for the running trial, whose
-            parameters and budget the Trainer then takes; outside of a study, nothing happens.
-    """
+    `trial`: the second argument of the training function. None for the running trial, whose
+    parameters and budget the Trainer then takes; outside of a study, nothing happens."""
 
     def __new__(cls, trial: FunctionTrial | None = None) -> Any:
         if trial is None and running() is None:
@@ -233,8 +230,7 @@ class TrainerReports(TrainerCallback):  # type: ignore[misc] # transformers is n
         control.should_training_stop = True
 
     def on_train_end(self, args: Any, state: Any, control: Any, model: Any, **_: Any) -> None:
-        """End the training function of a trial that was paused or stopped. Raises TrialStopped if
-        it was."""
+        """End the training function of a paused or stopped trial, by TrialStopped."""
         if self._stop is not None:
             raise self._stop
         self._is_over = True

@@ -32,8 +32,7 @@ from trials.tasks.function.trial import FunctionTrial
 _FILE = "lightning.ckpt"
 _OWN_CHECKPOINTS = "lightning"
 """The folder in the trial's for checkpoints that Lightning saves by itself."""
-_NEVER = sys.maxsize
-"""Epochs between validations."""
+_NEVER = sys.maxsize  # epochs between validations
 _NOT_RESUMABLE = "You're resuming from a checkpoint that ended before the epoch ended"
 """The beginning of Lightning's warning about a continued epoch."""
 
@@ -45,10 +44,8 @@ class LightningReports(Callback):  # type: ignore[misc] # lightning is not follo
     report has all values of `self.log`, under their names. Metrics of `Trainer.test` after the
     training are added to the last report.
 
-    Args:
-        trial: The second argument of the training function. None for the running trial, whose
-            budget the Trainer then takes; outside of a study, nothing happens.
-    """
+    `trial`: the second argument of the training function. None for the running trial, whose budget
+    the Trainer then takes; outside of a study, nothing happens."""
 
     def __new__(cls, trial: FunctionTrial | None = None) -> Any:
         if trial is None and running() is None:
@@ -147,8 +144,7 @@ class LightningReports(Callback):  # type: ignore[misc] # lightning is not follo
     def on_train_batch_end(
         self, trainer: Trainer, pl_module: Any, outputs: Any, batch: Any, batch_idx: int
     ) -> None:
-        """Ask for a validation at the trial's levels, and only there. Raises TrialStopped if the
-        trial is over."""
+        """Ask for a validation at the trial's levels alone. Raises TrialStopped if it is over."""
         if self._trial.stopped:
             raise TrialStopped
         self._due = self._level_at(trainer, batch_idx)

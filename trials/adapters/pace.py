@@ -6,8 +6,7 @@ from dataclasses import dataclass
 from trials.contract import Unit
 from trials.tasks.function.trial import FunctionTrial
 
-SLACK = 1e-9
-"""0.7 epochs of 10 steps are 7 steps, which floats may make a little more."""
+SLACK = 1e-9  # 0.7 epochs of 10 steps are 7 steps, which floats may make a little more
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,8 +17,7 @@ from trials.checkpoints.disk.names import below, component, relative
 from trials.checkpoints.disk.whole_folders import MANIFEST, manifest_of
 from trials.contract import Unit
 
-TEMPORARY = ".writing-"
-"""Begins the names of drafts, which are beside the checkpoints on a disk."""
+TEMPORARY = ".writing-"  # begins the names of drafts, which are beside the checkpoints on a disk
 _SINGULAR = {unit: unit.value.removesuffix("s") for unit in Unit}
 _UNITS = "|".join(_SINGULAR.values())
 _NAME = re.compile(rf"(?:{_UNITS})-(\d+(?:\.\d+)?(?:e-\d+)?)(?:-(\d+))?")
@@ -71,16 +70,14 @@ class CheckpointFolder(ABC):
 
     @abstractmethod
     def remove(self, name: str) -> Exception | None:
-        """Remove a checkpoint or a draft. Returns the reason why a part of it is left; None if
-        nothing is."""
+        """Remove a checkpoint or a draft. Returns why a part of it is left; else None."""
 
     @abstractmethod
     def local(self, name: str) -> AbstractContextManager[Path]:
         """A folder of this machine with the checkpoint's files, for the length of the context."""
 
     def target(self, pointer: str) -> str | None:
-        """The name of the checkpoint that a pointer names; None if the pointer is missing, or names
-        anything else."""
+        """The name of the checkpoint that a pointer names; None if it is missing, or damaged."""
         name = self._pointed(pointer)
         return name if name is not None and is_checkpoint(name) else None
 

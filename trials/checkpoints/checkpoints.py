@@ -43,13 +43,9 @@ class _Reported:
 
 class Checkpoints:
     """The checkpoints of a trial. Raises FolderError if no installed library can read or write the
-    URL.
-
-    Args:
-        folder: The trial's folder, a path or a URL; made on the first save.
-        keep: The number of those on record that are kept whole: the newest, and those before it in
-            case it is damaged.
-    """
+    URL. `folder`: the trial's folder, a path or a URL; made on the first save. `keep`: the number
+    of those on record that are kept whole: the newest, and those before it in case it is
+    damaged."""
 
     def __init__(self, folder: Path | str, keep: int = KEEP, unit: Unit = Unit.STEPS) -> None:
         self._folder = str(folder)
@@ -64,8 +60,7 @@ class Checkpoints:
 
     @contextmanager
     def drafting(self) -> Iterator[Path]:
-        """The first half of a save: a folder of this machine to write the files in. An exception
-        removes it."""
+        """The first half of a save: a local folder to write in. An exception removes it."""
         draft = self._here.draft()
         with removed_on_error(draft):
             yield draft

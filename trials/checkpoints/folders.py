@@ -8,8 +8,7 @@ from trials.checkpoints.checkpoint_folder import CheckpointFolder
 from trials.checkpoints.disk_folder import DiskFolder
 from trials.checkpoints.store_folder import StoreFolder
 
-LOGS = "logs"
-"""The folder of logs inside a study's folder."""
+LOGS = "logs"  # the folder of logs inside a study's folder
 
 _TRIAL = re.compile(r"trial-([0-9]{5,})")
 

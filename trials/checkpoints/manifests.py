@@ -20,8 +20,7 @@ from trials.checkpoints.folders import folder_at, split
 from trials.contract import Setup
 
 FORMAT = 1
-STATE = "state.pt"
-"""The file of a training loop's state, without the model."""
+STATE = "state.pt"  # the file of a training loop's state, without the model
 
 
 class CheckpointError(Exception):
@@ -30,18 +29,12 @@ class CheckpointError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Label:
-    """The facts of a new checkpoint for its manifest.
+    """The facts of a new checkpoint for its manifest."""
 
-    Args:
-        level: The resource of the trial, which names the checkpoint.
-        stretch: The stretch that it belongs to; None if it is alone in its stretch.
-        state: The files that only a run needs, and not a reader of the weights.
-    """
-
-    level: float
+    level: float  # the resource of the trial, which names the checkpoint
     is_best: bool = False
-    stretch: str | None = None
-    state: Collection[str] = ()
+    stretch: str | None = None  # the stretch that it belongs to; None if it is alone in its stretch
+    state: Collection[str] = ()  # the files that only a run needs, and not a reader of the weights
 
 
 def run_of(setup: Setup) -> str:

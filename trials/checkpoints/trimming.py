@@ -75,8 +75,7 @@ def trim_all(folder: Path | str) -> Exception | None:
 
 
 def trim_ended(checkpoint: Path | str) -> None:
-    """Remove all checkpoints of a trial except the weights of one. No process may write there any
-    more."""
+    """Remove all checkpoints of a trial that no process writes any more but the weights of one."""
     folder, remaining = split(checkpoint)
     where = folder_at(folder)
     if not where.taken(remaining):

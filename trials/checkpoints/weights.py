@@ -17,8 +17,7 @@ from torch.utils._pytree import tree_leaves, tree_map_only
 MODEL = "model.safetensors"
 """The file of a model's weights, by the name that transformers looks for."""
 
-Weights = Mapping[str, Mapping[str, torch.Tensor]]
-"""Tensors by name, by the file that they are in."""
+Weights = Mapping[str, Mapping[str, torch.Tensor]]  # tensors by name, by the file that they are in
 
 T = TypeVar("T")
 

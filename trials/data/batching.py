@@ -14,10 +14,8 @@ import numpy.typing as npt
 
 from trials.running.randomness import Use, derive
 
-Ints = npt.NDArray[np.integer]
-"""Integers, such as the numbers of rows."""
-Lengths = Ints
-"""Tokens of each sample, shape (n,), or of each of its parts, shape (n, parts)."""
+Ints = npt.NDArray[np.integer]  # integers, such as the numbers of rows
+Lengths = Ints  # tokens of each sample, shape (n,), or of each of its parts, shape (n, parts)
 CHUNK_BATCHES = 50
 """Length bucketing sorts inside chunks of this many batches. There is nearly as little padding as
 with a full sort, and the samples that share a batch still change from epoch to epoch."""
@@ -45,13 +43,9 @@ def epoch_batches(
     lengths: Lengths, batch_size: int, seed: int, epoch: int, bucketing: bool
 ) -> list[Ints]:
     """The batches of one epoch: every sample once, and an incomplete batch for the rest. Returns
-    ceil(n / batch_size) arrays of row numbers.
-
-    Args:
-        epoch: From 0.
-        bucketing: Whether samples of similar length share a batch. Then samples are shuffled,
-            sorted by length inside chunks and cut into batches, and the batches are shuffled.
-    """
+    ceil(n / batch_size) arrays of row numbers. `epoch`: from 0. `bucketing`: whether samples of
+    similar length share a batch. Then samples are shuffled, sorted by length inside chunks and cut
+    into batches, and the batches are shuffled."""
     generator = np.random.default_rng(derive(seed, Use.ORDER, epoch))
     order = generator.permutation(len(lengths))
     if not bucketing:
@@ -92,15 +86,11 @@ def cut(rows: Ints, size: int) -> list[Ints]:
 
 @dataclass(frozen=True)
 class Sequences:
-    """Token sequences of different lengths, flat: they pickle without copies.
+    """Token sequences of different lengths, flat: they pickle without copies."""
 
-    Args:
-        tokens: All sequences one after the other, int32, shape (total,).
-        offsets: The beginning of each, and the end of the last, int64, shape (n + 1,).
-    """
-
-    tokens: npt.NDArray[np.int32]
+    tokens: npt.NDArray[np.int32]  # all sequences one after the other, int32, shape (total,)
     offsets: npt.NDArray[np.int64]
+    """The beginning of each, and the end of the last, int64, shape (n + 1,)."""
 
     @staticmethod
     def of(rows: list[list[int]]) -> Sequences:

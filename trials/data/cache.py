@@ -35,10 +35,8 @@ from trials.checkpoints.disk.whole_folders import MANIFEST, removed_on_error
 log = logging.getLogger(__name__)
 
 VARIABLE = "HPSEARCH_CACHE"
-MOST_BYTES = 20_000_000_000
-"""The most bytes of all entries together."""
-IN_USE_S = 86_400.0
-"""The time after its last reading in which an entry is not removed."""
+MOST_BYTES = 20_000_000_000  # the most bytes of all entries together
+IN_USE_S = 86_400.0  # the time after its last reading in which an entry is not removed
 FORMAT = 1
 _ARRAY = ".npy"
 _TEMPORARY = ".writing-"
@@ -48,16 +46,12 @@ _header = threading.Lock()
 
 @dataclass(frozen=True)
 class CacheEntry:
-    """Prepared data.
-
-    Args:
-        arrays: Arrays by name; those that were read from the disk are read-only and memory-mapped.
-        facts: The rest, as JSON.
-    """
+    """Prepared data."""
 
     arrays: Mapping[str, npt.NDArray[Any]]
+    """Arrays by name; those that were read from the disk are read-only and memory-mapped."""
     files: Mapping[str, bytes]
-    facts: Mapping[str, Any]
+    facts: Mapping[str, Any]  # the rest, as JSON
 
 
 def folder(environment: Mapping[str, str] = os.environ) -> Path:

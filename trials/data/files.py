@@ -1,5 +1,4 @@
-"""Files before they are read: those of a folder, that they are plain, their encoding, the separator
-of a table."""
+"""Files before they are read: that they are plain, their encoding, the separator of a table."""
 
 import codecs
 import csv
@@ -19,16 +18,12 @@ _MARKS = {
 """Encodings by the byte order mark that a file begins with."""
 _SEPARATORS = (",", ";", "\t", "|")
 _SNIFFED_ROWS = 20
-_STATED = "sep="
-"""The beginning of a line by which a file for Excel states its separator."""
-
-MOST_BYTES = 1 << 20
-"""The size of the largest file of text that a person writes."""
+_STATED = "sep="  # the beginning of a line by which a file for Excel states its separator
+MOST_BYTES = 1 << 20  # the size of the largest file of text that a person writes
 
 
 def refuse_odd(path: Path) -> None:
-    """Raise FileNotFoundError if a path leads to nothing, ValueError with what to do if it does not
-    lead to a plain file."""
+    """Raise FileNotFoundError if nothing is there, ValueError if it is no plain file."""
     path.stat()
     if path.is_dir():
         raise ValueError("is a folder; name a file")

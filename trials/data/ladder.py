@@ -11,10 +11,8 @@ import numpy.typing as npt
 from trials.data.batching import Ints, epoch_batches
 
 MOST_RUNGS = 8
-GROWTH = 0.1
-"""The padding that a ladder may add, as a share of the cells without it."""
-MOST_SAMPLES = 20_000
-"""Samples whose lengths are looked at."""
+GROWTH = 0.1  # the padding that a ladder may add, as a share of the cells without it
+MOST_SAMPLES = 20_000  # samples whose lengths are looked at
 
 
 def of_training(lengths: Ints, batch_size: int, bucketing: bool, most: int = MOST_RUNGS) -> Ints:

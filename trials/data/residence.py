@@ -23,8 +23,7 @@ from trials.devices import memory
 log = logging.getLogger(__name__)
 
 SHARE = 0.1
-"""The share of a device's free memory that samples may take, before the optimizer's state and
-activations take theirs."""
+"""The share of a device's free memory that samples may take: the optimizer needs the rest."""
 
 
 @dataclass(frozen=True)

@@ -28,8 +28,7 @@ class Part(Protocol):
 
 
 class Column:
-    """A row for each sample. `values`: shape (n, ...). `kind`: the type of the numbers in a batch;
-    None for the values' own."""
+    """A row for each sample. `values`: (n, ...). `kind`: the type in a batch, or theirs."""
 
     def __init__(
         self,

@@ -15,22 +15,17 @@ from trials.devices.precision import Precision
 
 @dataclass(frozen=True)
 class Batch:
-    """A micro-batch on the device.
-
-    Args:
-        cells: Tokens and padding.
-        recurs: Whether other batches have its shape: all are padded to the rungs of a ladder.
-    """
+    """A micro-batch on the device."""
 
     inputs: Mapping[str, torch.Tensor]
     labels: torch.Tensor
     tokens: int
-    cells: int
+    cells: int  # tokens and padding
     recurs: bool = False
+    """Whether other batches have its shape: all are padded to the rungs of a ladder."""
 
 
-Work = Callable[[Batch], tuple[torch.Tensor, ...]]
-"""Computes tensors from a batch."""
+Work = Callable[[Batch], tuple[torch.Tensor, ...]]  # computes tensors from a batch
 
 
 class Replay(Protocol):
@@ -43,14 +38,10 @@ class Replay(Protocol):
 class Workload(Protocol):
     """A model with its training and validation data."""
 
-    model: nn.Module
-    """On the device it trains on."""
-    lengths: Lengths
-    """Of the training samples."""
-    baked: Hashable
-    """All that its losses compute with beside weights and a batch, by value."""
-    replay: Replay
-    """Evaluates a batch of the full size."""
+    model: nn.Module  # on the device it trains on
+    lengths: Lengths  # of the training samples
+    baked: Hashable  # all that its losses compute with beside weights and a batch, by value
+    replay: Replay  # evaluates a batch of the full size
 
     def batch(self, rows: Ints) -> Batch:
         """The training samples `rows`, padded to the longest of them."""

@@ -1,5 +1,4 @@
-"""The built-in kinds of task by name, and the description of any kind, a training function of the
-user's own too."""
+"""The kinds of task by name, and the description of any kind, a training function too."""
 
 from collections.abc import Mapping
 from typing import Any

@@ -13,8 +13,7 @@ _NUMBER = re.compile(
     r"[+-]?(?:(?P<whole>[0-9]+)|(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?|nan|inf(?:inity)?)",
     re.IGNORECASE,
 )
-_MOST_DIGITS = 309
-"""A whole number of more digits is larger than any float."""
+_MOST_DIGITS = 309  # a whole number of more digits is larger than any float
 
 
 def number_in(text: str) -> int | float | None:
@@ -34,8 +33,7 @@ def number_in(text: str) -> int | float | None:
     return int(plain)
 
 
-_BETWEEN = "'’_\u00a0\u2009\u202f"
-"""Marks between thousands, beside a point, a comma and a blank."""
+_BETWEEN = "'’_\u00a0\u2009\u202f"  # marks between thousands, beside a point, a comma and a blank
 _EXPONENT = r"(?:[eE][-+]?[0-9]+)?"
 AS_PRINTED = re.compile(
     r"(?P<number>[-+]?(?:[1-9][0-9]{0,2}(?: [0-9]{3})+(?![\w%])(?:[.,][0-9]+)?"

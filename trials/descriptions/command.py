@@ -12,8 +12,7 @@ from trials.descriptions.programs import programs_of, report_files_of
 from trials.settings import nearest
 
 GRACE_S = 20.0
-"""The time that a program may take to end. A worker that has not stopped an attempt after half a
-minute is replaced."""
+"""The time that a program may take to end: after half a minute, its worker is replaced."""
 
 _NAMED = {"minLength": 1}
 _A_TEXT = {"type": "string", "minLength": 1}
@@ -87,14 +86,11 @@ _FIELDS = (
 )
 _NOT_WITH_LIBRARY = ("report", "reports", "resource", "ends_early")
 """Keys that say how reports are found and when a trial ends."""
-
-
 _NOT_WITH_MEASURE = ("library", "report", "reports", "resource")
 
 
 def harness_of(task: Mapping[str, Any], base: Path) -> list[str]:
-    """The files and folders that measure what a command has trained, as paths from the folder of
-    the study file."""
+    """What measures what a command has trained, as paths from the folder of the study file."""
     if "measure" not in task:
         return []
     place = PurePosixPath(task.get("cwd", "."))

@@ -18,7 +18,6 @@ BUDGET, FOLDER, RESUME, SEED, PARAMS = GIVEN = ("budget", "folder", "resume", "s
 """Placeholders with a value in every trial, beside its parameters."""
 FOLD, _ = OF_FOLDS = ("fold", "folds")
 """Those with a value where the budget has folds: the number of one, from 0, and of all."""
-
 _EXAMPLE = "write {{ and }} for braces of the command's own"
 _FLAG = re.compile(r"--?[A-Za-z][^=]*")
 _Parts = list[tuple[str, str | None]]

@@ -26,11 +26,9 @@ LOOP_METRICS = frozenset(
         "learning_rate", "peak_memory_bytes", "skipped_steps", "micro_batch",
     }
 )  # fmt: skip
-"""The common metrics of all built-in tasks, as `instruments.METRICS`, which is heavier to
-import."""
+"""The common metrics of all built-in tasks, as `instruments.METRICS`, but light to import."""
 NETWORK_METRICS = LOOP_METRICS - {"tokens_per_second", "padding_ratio"}
 """The common metrics of tasks whose samples are not made of tokens."""
-
 TABLE_FILES = "a CSV, Parquet or JSONL file"
 IN_FOLDS = " folds"  # after their number: the value of `validation` where the budget has them
 
@@ -45,8 +43,7 @@ WITHOUT_TOKENS = frozenset(
 
 @dataclass(frozen=True)
 class Field:
-    """One key of the `task` part of a study file. `limits`: keywords of JSON Schema beside the
-    type."""
+    """One key of the `task` part of a study file. `limits`: more keywords of JSON Schema."""
 
     name: str
     types: tuple[type, ...]
@@ -153,27 +150,18 @@ def by_name(fields: Iterable[Field]) -> dict[str, Field]:
 
 @dataclass(frozen=True)
 class TaskDescription:
-    """A kind of task.
+    """A kind of task."""
 
-    Args:
-        kind: The value of `task.kind`.
-        fields: The keys beside `kind`, by name.
-        settings: The settings, by name; None if it takes any.
-        metrics: The reported metrics; None if only a run knows them.
-        units: Those that a budget can count.
-        metrics_of: The metrics for a `task` part, which may have mistakes; None if all parts have
-            the same.
-        per_token: The metrics that compare only models with one tokenizer, and the metric that
-            compares all of them.
-    """
-
-    kind: str
-    fields: Mapping[str, Field]
-    settings: Mapping[str, Setting] | None
-    metrics: frozenset[str] | None
-    units: frozenset[Unit] = frozenset(LENGTHS)
+    kind: str  # the value of `task.kind`
+    fields: Mapping[str, Field]  # the keys beside `kind`, by name
+    settings: Mapping[str, Setting] | None  # the settings, by name; None if it takes any
+    metrics: frozenset[str] | None  # the reported metrics; None if only a run knows them
+    units: frozenset[Unit] = frozenset(LENGTHS)  # those that a budget can count
     metrics_of: Callable[[Mapping[str, Any]], frozenset[str] | None] | None = None
+    """The metrics for a `task` part, which may have mistakes; None if all parts have the same."""
     per_token: tuple[frozenset[str], str] | None = None
+    """The metrics that compare only models with one tokenizer, and the metric that compares all of
+    them."""
 
     def of_part(self, task: Mapping[str, Any]) -> TaskDescription:
         """The description with the metrics of a `task` part alone."""

@@ -19,10 +19,8 @@ TRUST = Field(
 )
 """The field of every kind of task that can name a pretrained model."""
 CONFIG = "config.json"
-ADAPTER_CONFIG = "adapter_config.json"
-"""Peft's file in a folder of adapters."""
-LONGEST_SHOWN = 60
-"""Characters of a name that an error repeats."""
+ADAPTER_CONFIG = "adapter_config.json"  # peft's file in a folder of adapters
+LONGEST_SHOWN = 60  # characters of a name that an error repeats
 
 
 @dataclass(frozen=True)

@@ -24,45 +24,31 @@ REPORTS = "trials.reports"
 
 @dataclass(frozen=True)
 class Start:
-    """The start of a program in one attempt.
+    """The start of a program in one attempt."""
 
-    Attributes:
-        task: The `task` part.
-        values: The values of placeholders, by name; None for one that has none in this trial.
-        folder: The folder that the program writes into.
-        home: The folder around it, for other files.
-    """
-
-    task: Mapping[str, Any]
+    task: Mapping[str, Any]  # the `task` part
     setup: Setup
     values: Mapping[str, Any]
-    folder: Path
-    home: Path
+    """The values of placeholders, by name; None for one that has none in this trial."""
+    folder: Path  # the folder that the program writes into
+    home: Path  # the folder around it, for other files
 
 
 @dataclass(frozen=True)
 class Surroundings:
-    """What a program is started with, and what is read back.
+    """What a program is started with, and what is read back."""
 
-    Attributes:
-        words: The command.
-        resource: The key of a report that says how far the trial has trained.
-        reports: The file that its reports are read from; None for standard output.
-        files: The reader of its reports in files of a library; None for others.
-        path: Folders that come before those of its PYTHONPATH.
-        variables: Environment variables.
-        summary: Called once for a program that has ended well before its budget. Returns its
-            metrics at the full budget, and a line for its log. Raises ProgramFailed. None where its
-            last report is its result.
-    """
-
-    words: list[str]
-    resource: str
-    reports: Path | None = None
+    words: list[str]  # the command
+    resource: str  # the key of a report that says how far the trial has trained
+    reports: Path | None = None  # the file that its reports are read from; None for standard output
     files: "FileReader | None" = None
-    path: tuple[Path, ...] = ()
-    variables: Mapping[str, str] = field(default_factory=dict)
+    """The reader of its reports in files of a library; None for others."""
+    path: tuple[Path, ...] = ()  # folders that come before those of its PYTHONPATH
+    variables: Mapping[str, str] = field(default_factory=dict)  # environment variables
     summary: Callable[[], tuple[dict[str, float], str]] | None = None
+    """Called once for a program that has ended well before its budget. Returns its metrics at the
+    full budget, and a line for its log. Raises ProgramFailed. None where its last report is its
+    result."""
 
 
 class Programs(Protocol):
@@ -97,13 +83,9 @@ class FileReader(Protocol):
 
 
 class ReportFiles(Protocol):
-    """The files of one format.
+    """The files of one format."""
 
-    Attributes:
-        resource: The name of the number that says how far the trial has trained.
-    """
-
-    resource: str
+    resource: str  # the name of the number that says how far the trial has trained
 
     def fault(self) -> str | None:
         """Why they cannot be read here, with what to do; None if they can."""

@@ -28,10 +28,8 @@ NUMBER = (
 """A number in the forms that programs print; 81.2 in ``81.2%``. It takes all the digits that there
 are: to try fewer would take very long where there are thousands. Commas and the like are taken
 where the pattern does not match without, and else read by `AS_PRINTED`."""
-LONGEST = 10_000
-"""Letters of a line that are searched."""
-LIMIT_S = 0.5
-"""Seconds of computing that one search may take, in which other threads go on."""
+LONGEST = 10_000  # letters of a line that are searched
+LIMIT_S = 0.5  # seconds of computing that one search may take, in which other threads go on
 MOST_LETTERS, MOST_REPEATED = 1_000, 100_000
 """Letters of a pattern, and how often it may repeat a part by its counts, as ``\\d{3}`` does."""
 
@@ -49,8 +47,7 @@ _COUNTS_FROM_0 = f"{{{RESOURCE}+1}} if it counts from 0"
 
 
 class ReportPattern:
-    """One compiled pattern. Raises ValueError if it is not a regular expression, or it has a name
-    twice."""
+    """One compiled pattern. Raises ValueError if it is no expression, or has a name twice."""
 
     def __init__(self, text: str) -> None:
         names: list[str] = []

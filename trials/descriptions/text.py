@@ -72,8 +72,7 @@ METRICS: Mapping[str, frozenset[str]] = {
     NUMBER: LOOP_METRICS | {"loss", "mse", "mae", "pearson", "spearman"},
 }
 """The metrics of a report, by the target."""
-BALANCED = "balanced"
-"""Class weights by the frequency of each class."""
+BALANCED = "balanced"  # class weights by the frequency of each class
 
 
 def _metrics_of(task: Mapping[str, Any]) -> frozenset[str]:

@@ -16,8 +16,7 @@ from trials.contract import Problem
 MOST_NODES = 100_000
 """The most values in one file with its aliases and merges expanded: a few nested ones can give
 billions. A value counts once more for each 100 letters of it."""
-LONGEST_PLACE = 1_000
-"""Letters of the dotted place of a value."""
+LONGEST_PLACE = 1_000  # letters of the dotted place of a value
 PLAIN_TAGS = tuple(f"tag:yaml.org,2002:{kind}" for kind in ("bool", "float", "int", "null", "str"))
 LARGEST = 2**1024
 """No whole number is as large: no float could hold it, and Python prints only 4,300 digits."""
@@ -31,8 +30,7 @@ class Source:
     """The document as plain values; None for an empty one or one that does not parse."""
     lines: dict[str, int] = field(default_factory=lambda: {"": 1})
     """The line, from 1, of every key and item by its dotted place, as ``space.lr.choices[2]``."""
-    problems: list[Problem] = field(default_factory=list)
-    """The mistakes of the YAML itself."""
+    problems: list[Problem] = field(default_factory=list)  # the mistakes of the YAML itself
     remarks: dict[str, str] = field(default_factory=dict)
     """By its place: how a value without quotes is read that may mean something else."""
 
@@ -70,8 +68,7 @@ def read(text: str) -> Source:
 
 
 class _Loader(yaml.SafeLoader):
-    """PyYAML's safe loader, refusing tags except those of plain values, and more values than a
-    study file has."""
+    """PyYAML's safe loader, but for tags and for more values than a study file has."""
 
     def __init__(self, text: str) -> None:
         super().__init__(text)

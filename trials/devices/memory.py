@@ -20,8 +20,7 @@ if TYPE_CHECKING:
 CONTEXT_BYTES = 512 << 20
 """Bytes that a process takes of a GPU before its first tensor, which torch does not count."""
 LEAK_BYTES = 128 << 20
-"""GPU memory that may be left after an attempt: cuBLAS takes some tens of MiB for its workspaces,
-and keeps them."""
+"""GPU memory that may be left after an attempt: cuBLAS keeps some tens of MiB."""
 _OUT_OF_MEMORY = re.compile(
     r"out of memory|outofmemory|error_out_of_memory|memoryallocation"  # torch, CUDA, HIP, drivers
     r"|_alloc_failed"  # cuBLAS, cuDNN, cuSOLVER, cuSPARSE, hipBLAS, MIOpen: their workspaces
@@ -30,8 +29,7 @@ _OUT_OF_MEMORY = re.compile(
     re.IGNORECASE | re.DOTALL,
 )
 
-_keeps_more = False
-"""Whether this process has begun to keep memory for its next trials."""
+_keeps_more = False  # whether this process has begun to keep memory for its next trials
 _shares: dict[str, float] = {}
 """The share of a GPU that this process keeps to, by the device's name; 1 if it is missing."""
 

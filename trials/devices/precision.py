@@ -4,8 +4,7 @@ from contextlib import AbstractContextManager, nullcontext
 
 import torch
 
-AMPERE = (8, 0)
-"""The first CUDA compute capability with bfloat16 in hardware."""
+AMPERE = (8, 0)  # the first CUDA compute capability with bfloat16 in hardware
 
 _DTYPES = {"bf16": torch.bfloat16, "fp16": torch.float16}
 

@@ -47,17 +47,11 @@ class Replicable(Protocol):
 
 @dataclass(frozen=True)
 class StepCounts:
-    """The counts of an optimizer step, of one rank or as agreed on.
+    """The counts of an optimizer step, of one rank or as agreed on."""
 
-    Args:
-        tokens: In the rank's share of the batch; in the whole batch once agreed on.
-        cells: Tokens and padding.
-        seconds: Trained so far; rank 0 decides.
-    """
-
-    tokens: int
-    cells: int
-    seconds: float
+    tokens: int  # in the rank's share of the batch; in the whole batch once agreed on
+    cells: int  # tokens and padding
+    seconds: float  # trained so far; rank 0 decides
 
 
 class Group:
@@ -240,8 +234,7 @@ def _checksum(parameter: torch.Tensor) -> torch.Tensor:
     return bits.sum(dtype=torch.int64)
 
 
-_joined: list[Group] = []
-"""The group that this process has joined; empty without one."""
+_joined: list[Group] = []  # the group that this process has joined; empty without one
 
 
 def current() -> Group:

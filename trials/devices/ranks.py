@@ -24,8 +24,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-BY_FIRST = "raised on rank 0"
-"""Begins the text of an error that rank 0 told to the others."""
+BY_FIRST = "raised on rank 0"  # begins the text of an error that rank 0 told to the others
 
 _CONNECT = timedelta(seconds=60)
 _FOREVER = timedelta(days=30)

@@ -37,14 +37,11 @@ from trials.settings import Settings
 
 log = logging.getLogger(__name__)
 
-CAPTURING = {"cuda"}
-"""The types of devices on which steps are captured."""
+CAPTURING = {"cuda"}  # the types of devices on which steps are captured
 ROUNDING = {"fp32": 1e-3, "fp16": 1e-2, "bf16": 5e-2}
 """The largest difference between a plain pass and a replay, as a share of the plain one's size."""
-KEPT_SHARE = 0.1
-"""The most memory that is kept for the next trial, by the peak of this one."""
-MOST = 64
-"""Graphs that a process keeps."""
+KEPT_SHARE = 0.1  # the most memory that is kept for the next trial, by the peak of this one
+MOST = 64  # graphs that a process keeps
 MASK = "attention_mask"
 
 Share = Callable[[Batch, torch.Tensor], torch.Tensor]
@@ -95,10 +92,8 @@ class _Places:
         return [t.data_ptr() for t in _tensors(model)] == [t.data_ptr() for t in self.tensors]
 
 
-_kept: dict[Hashable, _Places] = {}
-"""The places of the last run's kind, for the next run."""
-_refused: set[Hashable] = set()
-"""The kinds of run that this process could not capture."""
+_kept: dict[Hashable, _Places] = {}  # the places of the last run's kind, for the next run
+_refused: set[Hashable] = set()  # the kinds of run that this process could not capture
 
 
 def _tensors(model: nn.Module) -> list[torch.Tensor]:
@@ -175,8 +170,7 @@ class CapturedRun:
         return self._replayed(name, batch, work, None) if self.replays(batch) else work(batch)
 
     def _replayed(self, name: str, batch: Batch, work: Work, plainly: Work | None) -> Tensors:
-        """The results of work, from its graph. `plainly`: the same for a pass that trains, without
-        a graph."""
+        """The results of work, from its graph. `plainly`: a pass that trains, without a graph."""
         places = self._places
         if places is None:
             return work(batch)

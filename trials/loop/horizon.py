@@ -9,8 +9,7 @@ from trials.loop.optim.schedules import multiplier
 from trials.loop.position import Position
 from trials.settings import Settings
 
-SLACK = 1e-9
-"""3 steps of 10 reach 0.1 * 3 of a run, which floats make a little more than 0.3."""
+SLACK = 1e-9  # 3 steps of 10 reach 0.1 * 3 of a run, which floats make a little more than 0.3
 
 
 class Horizon:

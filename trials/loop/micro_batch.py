@@ -24,8 +24,7 @@ from trials.devices.memory import entitled_bytes, is_out_of_memory, release_memo
 from trials.devices.precision import Precision
 from trials.settings import Settings
 
-AUTO = "auto"
-"""The value of the setting `micro_batch` that asks for the largest size that fits."""
+AUTO = "auto"  # the value of the setting `micro_batch` that asks for the largest size that fits
 T = TypeVar("T")
 
 
@@ -37,8 +36,7 @@ class Limits:
     fails: int | None = None
 
 
-_limits: dict[str, Limits] = {}
-"""The limits that this process has found, by the kind of run."""
+_limits: dict[str, Limits] = {}  # the limits that this process has found, by the kind of run
 
 
 class MicroBatch:
@@ -109,11 +107,7 @@ def micro_batch_of(
 
 
 def evaluation_batch_of(
-    model: nn.Module,
-    lengths: Ints,
-    settings: Settings,
-    precision: Precision,
-    device: torch.device,
+    model: nn.Module, lengths: Ints, settings: Settings, precision: Precision, device: torch.device
 ) -> MicroBatch:
     """The evaluation batch of a run, of samples with these lengths; each process has its own."""
     kind = "evaluation/" + _kind(model, lengths, precision, device)

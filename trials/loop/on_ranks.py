@@ -21,8 +21,7 @@ class NextStep(enum.StrEnum):
 
 
 class RunOnRanks:
-    """A run on one of several ranks (a `contract.Run`). `begin`: begins the run on this rank, in
-    the process group of all."""
+    """A run on one of several ranks (a `contract.Run`), which `begin` begins there."""
 
     def __init__(self, setup: Setup, begin: Callable[[], Run]) -> None:
         assert setup.ranks is not None

@@ -39,10 +39,8 @@ from trials.settings import Settings
 
 log = logging.getLogger(__name__)
 
-SHARE = 0.01
-"""The share of the time that training may wait for its checkpoints."""
-WRITING = 0.05
-"""The share of the time in which a run writes checkpoints that nothing needs yet."""
+SHARE = 0.01  # the share of the time that training may wait for its checkpoints
+WRITING = 0.05  # the share of the time in which a run writes checkpoints that nothing needs yet
 WORTH_S = 0.05
 """A shorter save is never left out and stays in the foreground: exact reports are worth more."""
 
@@ -76,8 +74,7 @@ class _Save:
 
 
 class RunSaves:
-    """Saves one run. Rank 0 writes, and the other ranks wait for it. `write`: writes weights into a
-    folder, in any thread."""
+    """Saves one run, by rank 0 alone. `write`: writes weights into a folder, in any thread."""
 
     def __init__(
         self,
@@ -101,8 +98,7 @@ class RunSaves:
         self._kept: _Save | None = None
         self._newest: Path | str | None = None
         self.newest_level: float | None = None
-        """The level of the last report before the newest whole checkpoint; None before the first
-        checkpoint."""
+        """The level of the last report before the newest whole checkpoint; None without one."""
         self._saved: Position | None = None
 
     def source(self) -> Path | str | None:
@@ -127,11 +123,7 @@ class RunSaves:
         return self._saved == position
 
     def save(
-        self,
-        position: Position,
-        content: Callable[[], Content],
-        best: bool,
-        can_wait: bool = False,
+        self, position: Position, content: Callable[[], Content], best: bool, can_wait: bool = False
     ) -> None:
         """Save the run as it is now, in the background if that is worth it. `can_wait`: whether it
         may be kept or left out if the last save was a short time ago. Raises OSError if this save,
@@ -215,8 +207,7 @@ class RunSaves:
     def named_by_report(
         self, level: float, is_last: bool
     ) -> tuple[Path | str | None, Path | str | None]:
-        """The newest whole checkpoint, and the best until then. Raises OSError if the save in
-        flight has failed."""
+        """The newest whole checkpoint, and the best until then. Raises OSError of a save."""
         whole = self._landed() if is_last else self._whole()
         if whole is None:
             return None, None
@@ -224,8 +215,7 @@ class RunSaves:
         return whole, best
 
     def join(self, position: Position) -> Path | str | None:
-        """Write what is kept, wait until it is whole, and return the newest checkpoint. Raises
-        OSError if a save has failed."""
+        """Write what is kept, wait for it, and return the newest checkpoint. Raises OSError."""
         whole = self._group.once(self._all_landed)
         if whole is not None and self._group.first:
             self._checkpoints.reported(position.reported, whole)

@@ -37,8 +37,7 @@ from trials.loop.telemetry.instruments import TakenStep, Telemetry
 from trials.running.randomness import Use, derive, seed_everything
 from trials.settings import Settings
 
-CHECK_EVERY = 20
-"""Steps between two looks at losses and gradients; each look waits for the device."""
+CHECK_EVERY = 20  # steps between two looks at losses and gradients; each look waits for the device
 
 
 @dataclass(frozen=True)

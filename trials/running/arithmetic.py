@@ -21,28 +21,19 @@ from typing import Any
 from trials.contract import TaskError
 from trials.settings import nearest
 
-LIBRARIES = ("torch", "transformers", "lightgbm", "numpy")
-"""The libraries that compute."""
-
-PRECISION = "precision"
-"""The setting with a value `auto`, for the device's best precision."""
-
+LIBRARIES = ("torch", "transformers", "lightgbm", "numpy")  # the libraries that compute
+PRECISION = "precision"  # the setting with a value `auto`, for the device's best precision
 _PRECISIONS = ("bf16", "fp16", "fp32")
 
 
 @dataclass(frozen=True)
 class Arithmetic:
-    """The arithmetic of a process.
+    """The arithmetic of a process."""
 
-    Args:
-        threads: Threads that share one operation on the CPU.
-        precision: bf16, fp16 or fp32; None if the task has no such setting.
-        device: The processor with its vector instructions, or the GPU; None if it is unknown.
-    """
-
-    threads: int
-    precision: str | None = None
+    threads: int  # threads that share one operation on the CPU
+    precision: str | None = None  # bf16, fp16 or fp32; None if the task has no such setting
     device: str | None = None
+    """The processor with its vector instructions, or the GPU; None if it is unknown."""
     versions: Mapping[str, str] = field(default_factory=dict)
 
     def as_plain(self) -> dict[str, Any]:

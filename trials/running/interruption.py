@@ -60,8 +60,7 @@ def heard(
 
 
 def take_back() -> None:
-    """Handle signals again as before a library has put its own handlers in place: those of Ray
-    print the stack first."""
+    """Handle signals again as before Ray's own handlers, which print the stack first."""
     if threading.current_thread() is threading.main_thread():
         for number in ENDING:
             if callable(handler := signal.getsignal(number)):

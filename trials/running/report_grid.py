@@ -12,14 +12,10 @@ from trials.settings import in_full, nearest
 
 MOST_REPORTS = 10_000
 """The most reports of a trial: each is an evaluation, and in a study a row in the database."""
-
-DIGITS = 6
-"""Decimal places of a fractional level."""
-
+DIGITS = 6  # decimal places of a fractional level
 NEAR = 0.25
 """Two levels that are at most this share of the report interval apart become one: training hardly
 moves in between, and a second evaluation would cost as much as the first."""
-
 _WHERE = "budget.per_trial"
 
 
@@ -41,8 +37,7 @@ def is_whole(unit: Unit) -> bool:
 
 
 def usual_interval(unit: Unit, total: float) -> float:
-    """The default of `report_every`: an epoch, a fold or a seed, or else a tenth of the total
-    (whole units round up)."""
+    """The default of `report_every`: 1 epoch, fold or seed, or a tenth of the total, rounded up."""
     if unit is Unit.EPOCHS or unit in ROUNDS:
         return min(1.0, total)
     tenth = total / 10

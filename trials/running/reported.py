@@ -1,5 +1,4 @@
-"""The parts of a report, made plain: names that a person can type, Python's numbers, and the time
-that a trial has trained."""
+"""The parts of a report, made plain: names, Python's numbers, and the time of training."""
 
 import itertools
 import json
@@ -12,10 +11,8 @@ from typing import Any
 from trials.contract import SAMPLES, Note
 from trials.foreign import code_of, plain
 
-LETTERS = 100
-"""Letters of a value that a message repeats."""
-LONGEST_NAME = 500
-"""Letters of a metric's name."""
+LETTERS = 100  # letters of a value that a message repeats
+LONGEST_NAME = 500  # letters of a metric's name
 MOST_SAMPLES = 500
 LENGTHS = frozenset(
     (
@@ -78,8 +75,7 @@ def resource_of(value: Any) -> float:
 
 
 def scalar_of(value: Any) -> Any:
-    """The one element of an array or a scalar of any library as Python's, None where it is masked;
-    other values as they are."""
+    """The one element of an array or scalar as Python's, None if masked; others as they are."""
     if not callable(getattr(value, "item", None)):
         return value
     import numpy as np  # here: few training functions that need no numpy are slowed down by it

@@ -22,8 +22,7 @@ from trials.running.randomness import Use, derive
 from trials.running.reported import Stopwatch, numbers_of
 
 FOLDER, STATE = "round", "rounds.json"
-ALIVE_S = 10.0
-"""Seconds between the signs of life of a round, whose own reports go no further."""
+ALIVE_S = 10.0  # seconds between the signs of life of a round, whose own reports go no further
 
 
 class TaskInRounds:

@@ -30,8 +30,7 @@ from trials.foreign import in_words, text_of, traceback_of
 from trials.running.reported import note_of_samples, numbers_of, plain_note
 
 Ask = Callable[[Question], Mapping[str, Any]]
-"""Draws a value for a run, and returns all known values by name. If the new one is missing, the run
-stops."""
+"""Draws a value, and returns all known values by name; without the new one, the run stops."""
 
 
 def nobody_to_ask(question: Question) -> Mapping[str, Any]:

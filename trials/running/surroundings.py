@@ -78,8 +78,7 @@ def _name_user() -> None:
 
 
 def _find_home() -> None:
-    """Name a home that can be written. What is hidden in one that cannot be, such as passwords, is
-    found in the new one, too."""
+    """Name a home that can be written, in which what is hidden in the former one is found, too."""
     given = Path(os.path.expanduser("~"))  # noqa: PTH111 - `Path` raises where there is none
     if given.is_absolute() and given.is_dir() and os.access(given, os.W_OK | os.X_OK):
         os.environ["HOME"] = str(given)

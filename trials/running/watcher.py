@@ -40,16 +40,12 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 SUSPEND, RESUME, TERMINATE, KILL = b"s", b"r", b"t", b"k"
-POLL_S = 0.02
-"""Between two looks at whether the program has ended."""
-SETTLE_S = 1.0
-"""The time that processes may take to be suspended, as where they wait for a disk."""
-QUIET_S = 1.0
-"""Nothing with a mark may be found for so long, until it is taken that all has ended."""
+POLL_S = 0.02  # between two looks at whether the program has ended
+SETTLE_S = 1.0  # the time that processes may take to be suspended, as where they wait for a disk
+QUIET_S = 1.0  # nothing with a mark may be found for so long, until it is taken that all has ended
 AGAIN_S, MOST_AGAIN_S = 0.005, 0.1
 """Between two looks at processes that were killed or suspended: at first, and at most."""
-_PDEATHSIG, _CHILD_SUBREAPER = 1, 36
-"""Options of prctl."""
+_PDEATHSIG, _CHILD_SUBREAPER = 1, 36  # options of prctl
 
 
 def watch(name: str, *, group: bool) -> str:
@@ -73,8 +69,7 @@ def watch(name: str, *, group: bool) -> str:
 def end_left(
     find: Callable[[], Iterable[int]], *, quiet_s: float = 0.0, limit_s: float = math.inf
 ) -> bool:
-    """Kill the processes that are found, until for some seconds none is. Returns whether that came
-    true within the limit."""
+    """Kill the processes that are found, until none is for some seconds; true if in time."""
     began = quiet_since = time.monotonic()
     pause_s = AGAIN_S
     while True:
@@ -93,8 +88,7 @@ def end_left(
 
 
 def marked(mark: str, session: int) -> Iterator[int]:
-    """The running processes with a mark, and agents in a session whose raylet is gone; not this
-    one."""
+    """The running processes with a mark, without this one; agents whose raylet is gone, too."""
     for process, (state, parent, of_session) in _processes().items():
         if process == os.getpid() or state in "ZXx":
             continue

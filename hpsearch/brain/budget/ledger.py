@@ -33,12 +33,9 @@ MARGIN = 1.25
 """The factor by which a trial may be slower than it was, or a new one than the slowest so far. More
 would be reserved for nothing, and slots would wait for it near the end; what is slower still takes
 more of what is left, or stops."""
-
 STOPPING_S = 5.0
 """The most seconds that an attempt takes to stop, where a tenth of its reservation is not less."""
-
 ROUNDING_S = 1e-6  # seconds by which a clock may be too early at the moment for which it was set
-
 LATEST_START_UPS = 10  # of each kind of worker, which foretell the next one
 
 
@@ -214,8 +211,7 @@ class Spending:
         self._history = history
         self.paces = Paces(history.trials)
         self._most_unreported = 0.0
-        """The most GPU-seconds that an attempt took while none had reported: the next one may take
-        more."""
+        """The most GPU-seconds that an attempt took while none had reported."""
         attempts = [attempt for trial in history.trials for attempt in trial.attempts]
         self.ledger = Ledger(budget)
         self.time = WorkingTime(history, budget.wall_clock_s)

@@ -29,8 +29,6 @@ app = typer.Typer(
 db = typer.Typer(help="Upgrade and check the database.", no_args_is_help=True)
 
 SEARCH, RESULTS, MAINTENANCE = "Search", "Results", "Maintenance"
-
-
 VERSION = "Print the version, and the plugins that other packages brought."
 
 

@@ -80,8 +80,7 @@ class _Printed:
         return any(log.begin is not None for log in self._logs.values())
 
     def print_new(self, attempts: list[Mapping[str, Any]], *, to_the_end: bool) -> None:
-        """Print what is new in the logs of these attempts, with `to_the_end` unfinished lines
-        too."""
+        """Print what is new in the logs of these attempts, `to_the_end` with unfinished lines."""
         for row in attempts:
             number = int(row["number"])
             if self._attempt not in (None, number) or number in self._over:

@@ -55,8 +55,7 @@ all."""
 def run_study(
     study: Path, options: RunOptions, *, resume: bool = False, changed: bool = False
 ) -> None:
-    """Create a study from its file and drive it. With `resume`, one that is in the database goes on
-    as `resume_study` says."""
+    """Create a study from its file and drive it; with `resume`, one on record goes on."""
     worker_count(options.workers)
     refuse_in_memory(parse_url(options.storage))
     prepared("", options.watches)

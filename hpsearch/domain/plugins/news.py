@@ -9,44 +9,27 @@ from hpsearch.domain.records import StudyRecord, StudyState, Trial
 
 @dataclass(frozen=True)
 class Point:
-    """The metrics of a trial at one resource level.
+    """The metrics of a trial at one resource level."""
 
-    Attributes:
-        step: The level as a whole number; the same level always has the same one.
-        resource: The level, in the unit of the trial budget.
-        at: The time of the report, in seconds since the epoch.
-        metrics: By name; some may not be finite.
-    """
-
-    step: int
-    resource: float
-    at: float
-    metrics: Mapping[str, float]
+    step: int  # the level as a whole number; the same level always has the same one
+    resource: float  # the level, in the unit of the trial budget
+    at: float  # the time of the report, in seconds since the epoch
+    metrics: Mapping[str, float]  # by name; some may not be finite
 
 
 @dataclass(frozen=True)
 class StudyNews:
-    """A study as it is now.
-
-    Attributes:
-        uid: Its id among all studies.
-        label: A name for people that no other study has.
-        metric: The name of the first objective.
-        unit: The unit of resources, such as epochs.
-        done: The number of its trials that have ended.
-        best_params: The parameters of its best trial; empty with several objectives, or before
-            there is one.
-        facts: Everything known of it that changes, by name.
-    """
+    """A study as it is now."""
 
     record: StudyRecord
-    uid: str
-    label: str
-    metric: str
-    unit: str
-    done: int
+    uid: str  # its id among all studies
+    label: str  # a name for people that no other study has
+    metric: str  # the name of the first objective
+    unit: str  # the unit of resources, such as epochs
+    done: int  # the number of its trials that have ended
     best_params: Mapping[str, Any]
-    facts: Mapping[str, Any]
+    """The parameters of its best trial; empty with several objectives, or before there is one."""
+    facts: Mapping[str, Any]  # everything known of it that changes, by name
 
     @property
     def has_ended(self) -> bool:
@@ -55,20 +38,13 @@ class StudyNews:
 
 @dataclass(frozen=True)
 class TrialNews:
-    """A trial as it is now, with the points that the tracker has not been sent.
-
-    Attributes:
-        points: The new points, in order.
-        step: The step of its last point, sent before or not; 0 before the first.
-        is_over: True if nothing more is expected: it has ended, or its study has.
-        facts: Everything known of it that changes, by name.
-    """
+    """A trial as it is now, with the points that the tracker has not been sent."""
 
     trial: Trial
-    points: Sequence[Point]
-    step: int
-    is_over: bool
-    facts: Mapping[str, Any]
+    points: Sequence[Point]  # the new points, in order
+    step: int  # the step of its last point, sent before or not; 0 before the first
+    is_over: bool  # true if nothing more is expected: it has ended, or its study has
+    facts: Mapping[str, Any]  # everything known of it that changes, by name
 
     @property
     def run(self) -> str:

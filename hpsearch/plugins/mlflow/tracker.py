@@ -25,7 +25,6 @@ MOST_TAGS, MOST_METRICS = 90, 500
 RETRIES = "2"
 """Of a request. With MLflow's own 7 a server that is not there is reported after four minutes."""
 LONGEST_VALUE = 5000  # characters of a tag or parameter that every version of MLflow takes
-
 _SQLITE = "sqlite:///"
 _NOT_ALLOWED = re.compile(r"[^\w\-. /]")
 _STATUS = {

@@ -44,7 +44,6 @@ Notice = Mapping[str, Any]  # a document that is sent as JSON
 
 
 TIMEOUT_S = 10.0  # seconds that one notice may take
-
 END_S = 15.0  # seconds that the end of a study waits for notices that are still under way
 
 log = logging.getLogger("hpsearch")
@@ -192,16 +191,14 @@ class DeliveryError(Exception):
 
 @dataclass(frozen=True)
 class Recipient:
-    """The recipient of notices: a name without secrets, and a function that delivers a notice or
-    raises `DeliveryError`."""
+    """Takes notices: a name without secrets, and a function, which may raise `DeliveryError`."""
 
     name: str
     deliver: Callable[[Notice], None]
 
 
 def recipient_of(text: str) -> Recipient:
-    """The recipient that ``--notify`` names: a URL, or a command as in a shell. Raises
-    UserError."""
+    """The recipient that ``--notify`` names: a URL, or a shell's command. Raises UserError."""
     url = text.strip()
     scheme, separator, _ = url.partition("://")
     if separator and scheme.isalnum():
@@ -308,8 +305,7 @@ class _Courier:
 
 
 def watching(study: str, recipient: str) -> AbstractContextManager[Notices]:
-    """Watch a study and send notices to a recipient, as ``--notify`` names it. Raises UserError if
-    it cannot be one."""
+    """Watch a study and send notices to what ``--notify`` names. Raises as `recipient_of`."""
     return notifying(study, recipient_of(recipient))
 
 

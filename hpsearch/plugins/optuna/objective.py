@@ -53,17 +53,11 @@ MAIN = "__main__"
 
 @dataclass
 class ScriptSearch:
-    """A call of `study.optimize` that a script has made.
+    """A call of `study.optimize` that a script has made."""
 
-    Attributes:
-        study: In memory, with the trials that were enqueued.
-        called_with: The arguments of `optimize`, by name.
-        module: The script.
-    """
-
-    study: optuna.Study
-    called_with: Mapping[str, Any]
-    module: ModuleType
+    study: optuna.Study  # in memory, with the trials that were enqueued
+    called_with: Mapping[str, Any]  # the arguments of `optimize`, by name
+    module: ModuleType  # the script
 
     @property
     def objective(self) -> Callable[[optuna.Trial], Any]:
@@ -90,19 +84,16 @@ class SearchBegins(BaseException):
 
 @dataclass
 class Recorder:
-    """The studies of a script that is run, and its search.
-
-    Attributes:
-        storages: The storages that studies were to be kept in.
-        arguments: The values of its command line that are not defaults, as argparse has read them.
-    """
+    """The studies of a script that is run, and its search."""
 
     module: ModuleType
     search: ScriptSearch | None = None
     refusal: str | None = None
     memory: InMemoryStorage = field(default_factory=InMemoryStorage)
     storages: list[Any] = field(default_factory=list)
+    """The storages that studies were to be kept in."""
     arguments: dict[str, Any] = field(default_factory=dict)
+    """The values of its command line that are not defaults, as argparse has read them."""
 
     def refuse(self, why: str) -> None:
         """End the script, which searches in a way that cannot be carried over."""

@@ -53,10 +53,7 @@ _OWN = "a trial can write to itself alone, such as by trial.set_user_attr"
 
 class StorageOfTrial(BaseStorage):
     """A study as one of its trials sees it, in Optuna's terms. The id of a trial is its number.
-
-    Args:
-        stated: The study that the objective's script has made, if any: its attributes hold here.
-    """
+    `stated`: the study that the objective's script has made, if any: its attributes hold here."""
 
     get_all_studies = _refused("a list of studies", "the command is: hpsearch ls")
     create_new_study = _refused("create_new_study", _OWN)
@@ -249,8 +246,7 @@ class ObjectiveTrial(Trial):
         return fitting
 
     def _asked(self, name: str, distribution: BaseDistribution, content: str) -> Any:
-        """The value of a parameter, by its distribution in JSON (`content`), with nested
-        choices."""
+        """The value of a parameter, by its distribution as JSON with nested choices."""
         name = _name(name)
         drawn_from = self._own.distributions
         if name in drawn_from:

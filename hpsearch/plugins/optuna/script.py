@@ -41,28 +41,21 @@ LIMIT_S = 120.0  # seconds that the one trial may take
 REPORTING = (".report(", "Callback", "integration")
 """In a script whose objective may report on the way."""
 ROOM = 4
-"""The factor by which the budget exceeds the steps of the first trial, where nothing says how many
-another one reports."""
+"""The budget over the steps of the first trial, where nothing says how many others report."""
 UNNAMED = "no-name-"  # begins the names that Optuna gives to studies without one
 
 
 @dataclass
 class FirstTrial:
-    """The one trial that was run.
+    """The one trial that was run."""
 
-    Attributes:
-        steps: The steps that it has reported.
-        may_prune: It has asked whether it should be pruned.
-        whole: Its whole numbers: their values, and the largest that they can have.
-        error: The error that it ended with, if any.
-        stated: The most steps that a trial can report, as the script says it; None if it does not.
-    """
-
-    steps: list[int]
-    may_prune: bool
+    steps: list[int]  # the steps that it has reported
+    may_prune: bool  # it has asked whether it should be pruned
     whole: dict[str, tuple[int, int]]
-    error: str | None
+    """Its whole numbers: their values, and the largest that they can have."""
+    error: str | None  # the error that it ended with, if any
     stated: int | None = None
+    """The most steps that a trial can report, as the script says it; None if it does not."""
 
 
 def draft(source: str, study: str | None, folder: Path) -> StudyDraft:
@@ -303,8 +296,7 @@ class _Script:
         return self._method(sampler)
 
     def _method(self, method: Any) -> Any:
-        """A sampler or pruner as a study file has it; None for Optuna's default, or with a
-        remark."""
+        """A sampler or pruner as a study file has it; None for the default, or with a remark."""
         method_class: type = type(method)
         known = methods.PRUNERS if isinstance(method, BasePruner) else methods.SAMPLERS
         kinds = {long: short for short, long in known.items()}

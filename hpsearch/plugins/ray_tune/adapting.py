@@ -27,17 +27,12 @@ OURS = "_tune"  # among the `args` of a task: what `hpsearch.tune` notes about i
 
 @dataclass(frozen=True)
 class WrappedTrainable:
-    """A trainable with more than its code.
+    """A trainable with more than its code."""
 
-    Args:
-        inner: A function or a class.
-        parameters: Given to the function, or to the class's `setup`, by name.
-        resources: ``cpu`` and ``gpu`` of a trial.
-    """
-
-    inner: Any
+    inner: Any  # a function or a class
     parameters: Mapping[str, Any] = field(default_factory=dict)
-    resources: Mapping[str, float] = field(default_factory=dict)
+    """Given to the function, or to the class's `setup`, by name."""
+    resources: Mapping[str, float] = field(default_factory=dict)  # ``cpu`` and ``gpu`` of a trial
 
 
 def unwrapped(trainable: Any) -> WrappedTrainable:

@@ -79,8 +79,7 @@ class ExperimentAnalysis(ResultGrid):
         return trial.checkpoint
 
     def dataframe(self, metric: str | None = None, mode: str | None = None) -> pd.DataFrame:
-        """A row for each trial: its last report, or its best one by a metric, the best row
-        first."""
+        """A row for each trial: its last report, or its best one by a metric, best row first."""
         frame = self.get_dataframe()
         if metric is None or mode is None:
             return frame

@@ -21,19 +21,16 @@ Values = dict[str, Any]
 
 @dataclass
 class ReadSpace:
-    """A `param_space` in a study file's terms.
-
-    Attributes:
-        space: The parameters by their dotted names, as a study file writes them.
-        constants: The values that are the same in every trial, nested as in the config.
-        grids: The values of each `grid_search`, by its parameter.
-        tuples: Parameters whose choices hold tuples, which a study file has as lists.
-    """
+    """A `param_space` in a study file's terms."""
 
     space: dict[str, Values] = field(default_factory=dict)
+    """The parameters by their dotted names, as a study file writes them."""
     constants: dict[str, Any] = field(default_factory=dict)
+    """The values that are the same in every trial, nested as in the config."""
     grids: dict[str, list[Any]] = field(default_factory=dict)
+    """The values of each `grid_search`, by its parameter."""
     tuples: list[str] = field(default_factory=list)
+    """Parameters whose choices hold tuples, which a study file has as lists."""
 
     def grid_points(self) -> list[Values]:
         """Every combination of the grids' values; one empty one where there is no grid."""

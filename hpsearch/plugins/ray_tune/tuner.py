@@ -51,29 +51,21 @@ SAME = ("task", "space", "objective")
 
 @dataclass
 class Result:
-    """A trial.
-
-    Attributes:
-        config: Its parameters and the constants, nested as the trainable was given them.
-        metrics: Of its latest report, with `training_iteration`, `time_total_s` (over all its
-            attempts), `trial_id` and `config`.
-        checkpoint: The best one, which is all that an ended trial keeps; of a paused trial, the one
-            it continues from; None if it saved none.
-        path: Its folder, or its URL where checkpoints go to a store.
-        error: Why it failed; None if it did not.
-        state: complete, pruned, paused, failed, queued or running.
-        metrics_dataframe: A row for each report.
-        number: The trial's, in the study.
-    """
+    """A trial."""
 
     config: dict[str, Any]
+    """Its parameters and the constants, nested as the trainable was given them."""
     metrics: dict[str, Any]
+    """Of its latest report, with `training_iteration`, `time_total_s` (over all its attempts),
+    `trial_id` and `config`."""
     checkpoint: Checkpoint | None
-    path: str
-    error: Exception | None
-    state: str
-    metrics_dataframe: pd.DataFrame = field(repr=False)
-    number: int
+    """The best one, which is all that an ended trial keeps; of a paused trial, the one it continues
+    from; None if it saved none."""
+    path: str  # its folder, or its URL where checkpoints go to a store
+    error: Exception | None  # why it failed; None if it did not
+    state: str  # complete, pruned, paused, failed, queued or running
+    metrics_dataframe: pd.DataFrame = field(repr=False)  # a row for each report
+    number: int  # the trial's, in the study
 
     @property
     def last_result(self) -> dict[str, Any]:

@@ -7,7 +7,6 @@ import subprocess
 from hpsearch.errors import HpsearchError, Unreachable, UserError
 
 PATIENCE_S = 30.0  # that a program may take to answer
-
 _HIDES = ("SQUEUE_", "SINFO_", "SBATCH_ARRAY_INX", "SBATCH_WAIT", "SLURM_TIME_FORMAT")
 """Beginnings of environment variables that change answers, or how jobs are submitted."""
 

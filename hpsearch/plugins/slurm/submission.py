@@ -212,8 +212,7 @@ def _over(below: list[SbatchOption], above: list[SbatchOption]) -> list[SbatchOp
 
 
 def _arrays(given: list[SbatchOption]) -> list[list[SbatchOption]]:
-    """The options of each array. Of several, each has those before the first `--array` and those
-    from its own to the next one."""
+    """The options of each array: those before the first `--array`, and its own to the next one."""
     starts = [place for place, option in enumerate(given) if option.name == "array"]
     if len(starts) < 2:
         return [given] if starts else []

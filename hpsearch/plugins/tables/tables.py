@@ -29,8 +29,7 @@ STATES = {
     **dict.fromkeys(("waiting", "queued", "pending", "scheduled"), State.QUEUED),
     **dict.fromkeys(("failed", "fail", "error", "crashed"), State.FAILED),
 }
-"""States by the words of Optuna, Ray Tune, W&B and MLflow. A run whose state is running or queued
-has not ended."""
+"""States in the words of Optuna, Ray Tune, W&B and MLflow; queued and running runs go on."""
 
 
 def read(source: str, mapped: Mapped, problems: Problems) -> PastRuns:

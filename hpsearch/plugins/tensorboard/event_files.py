@@ -17,8 +17,7 @@ from trials.running.reported import metric_name, number_of
 from trials.settings import some
 
 STEP = "step"
-LOOK_S = 1.0
-"""Between two looks at the files."""
+LOOK_S = 1.0  # between two looks at the files
 FILES = "*.tfevents.*"
 
 

@@ -20,10 +20,8 @@ from trials.descriptions.command_line import GIVEN
 from trials.descriptions.programs import Start, Surroundings
 from trials.settings import in_full
 
-SWEEP = "hpsearch"
-"""The id of the sweep that a run belongs to."""
-NAMED = 20
-"""Metrics that a message names."""
+SWEEP = "hpsearch"  # the id of the sweep that a run belongs to
+NAMED = 20  # metrics that a message names
 
 
 class SweepScripts:

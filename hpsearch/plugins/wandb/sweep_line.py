@@ -35,13 +35,11 @@ MACROS: Mapping[str, Callable[[str, Any], list[str]]] = {
     "args_override_hydra": lambda name, value: [f"++{name}={value}"],
 }
 """The words of each parameter, by the name of a macro."""
-WITH_JSON = ("args_json", JSON_FILE)
-"""Macros that are one word for all parameters."""
+WITH_JSON = ("args_json", JSON_FILE)  # macros that are one word for all parameters
 
 
 class SweepLine(CommandLine):
-    """The command line of a sweep, with placeholders and macros. Raises TaskError as
-    `CommandLine`."""
+    """The command line of a sweep, with macros as placeholders. Raises as `CommandLine`."""
 
     def __init__(self, text: str) -> None:
         self._text = _VARIABLE.sub(r"{$\1}", text)

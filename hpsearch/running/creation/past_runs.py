@@ -42,47 +42,34 @@ _HEAD = "# Past runs that were imported. Use them as evidence of a new study: se
 
 @dataclass(slots=True)
 class PastRun:
-    """One run of a source.
+    """One run of a source."""
 
-    Attributes:
-        place: The row or trial that it is read from, for errors.
-        state: Its state; running or queued if it has not ended.
-        values: One value for each objective; None if it has no result.
-        curve: The metrics by step, rising.
-        started: Seconds since the epoch.
-        ended: Seconds since the epoch.
-        distributions: The distribution that each parameter was drawn from, where it is known.
-    """
-
-    place: str
+    place: str  # the row or trial that it is read from, for errors
     params: dict[str, Any]
-    state: State
+    state: State  # its state; running or queued if it has not ended
     values: tuple[float, ...] | None = None
+    """One value for each objective; None if it has no result."""
     curve: dict[float, dict[str, float]] = field(default_factory=dict)
+    """The metrics by step, rising."""
     name: str | None = None
     error_kind: ErrorKind | None = None
     error_text: str | None = None
-    started: float | None = None
-    ended: float | None = None
+    started: float | None = None  # seconds since the epoch
+    ended: float | None = None  # seconds since the epoch
     distributions: dict[str, BaseDistribution] | None = None
+    """The distribution that each parameter was drawn from, where it is known."""
 
 
 @dataclass(slots=True)
 class PastRuns:
-    """All runs of a source.
+    """All runs of a source."""
 
-    Attributes:
-        kind: The kind of source, such as `Optuna`.
-        source: The source, without passwords.
-        objectives: The metrics that runs are compared by.
-        notes: Remarks for a person, such as how many runs were left out.
-    """
-
-    kind: str
-    source: str
-    objectives: tuple[Objective, ...]
+    kind: str  # the kind of source, such as `Optuna`
+    source: str  # the source, without passwords
+    objectives: tuple[Objective, ...]  # the metrics that runs are compared by
     runs: list[PastRun]
     notes: list[str] = field(default_factory=list)
+    """Remarks for a person, such as how many runs were left out."""
 
     @property
     def steps(self) -> float:
@@ -107,23 +94,15 @@ def _refuse(problems: Problems, source: str) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Mapped:
-    """The columns of a source, each named by an option of the command line.
-
-    Attributes:
-        params: The column of each parameter; empty for all.
-        metric: The column of each objective.
-        direction: `minimize` or `maximize`, for each objective.
-        run: The column that names a run.
-        state: The column with the state of a run.
-        study: The study in a storage of Optuna's.
-    """
+    """The columns of a source, each named by an option of the command line."""
 
     params: Mapping[str, str] = field(default_factory=dict)
-    metric: Mapping[str, str] = field(default_factory=dict)
-    direction: tuple[str, ...] = ()
-    run: str | None = None
-    state: str | None = None
-    study: str | None = None
+    """The column of each parameter; empty for all."""
+    metric: Mapping[str, str] = field(default_factory=dict)  # the column of each objective
+    direction: tuple[str, ...] = ()  # `minimize` or `maximize`, for each objective
+    run: str | None = None  # the column that names a run
+    state: str | None = None  # the column with the state of a run
+    study: str | None = None  # the study in a storage of Optuna's
 
     @property
     def objectives(self) -> tuple[Objective, ...]:

@@ -14,40 +14,34 @@ folder that git tracks belong to it.
 import hashlib
 import os
 import re
-import subprocess
 from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 
 from hpsearch.study_file.models import StudySpec
+from trials.contract import ProgramFailed
 from trials.descriptions.builtin import BUILT_IN
 from trials.descriptions.command import COMMAND, harness_of, line_of
-from trials.tasks.command.checkout import digests
+from trials.tasks.command import checkout
 from trials.tasks.function import own
 
 CHUNK_BYTES = 1 << 20
-GIT_S = 10  # how long git may take to answer
 
 SCRIPTS = frozenset({".bash", ".jl", ".lua", ".pl", ".py", ".r", ".R", ".sh"})
 SOURCES = SCRIPTS | {".c", ".cc", ".cpp", ".cu", ".go", ".h", ".hpp", ".java", ".js", ".rs"}
 CONFIGURATIONS = frozenset({".cfg", ".gin", ".ini", ".toml", ".yaml", ".yml"})
+_is_file, _is_folder = os.path.isfile, os.path.isdir  # `Path` raises for a name that is too long
 _NAMED = re.compile(rb"[\w./-]+\.(?:py|sh|bash|pl|jl|lua|[rR])\b")
 
 
 @dataclass(frozen=True)
 class Seal:
-    """Digests (SHA-256) by path from the folder of the study file.
+    """Digests (SHA-256) by path from the folder of the study file."""
 
-    Attributes:
-        files: Those of all files that the task names or imports.
-        binding: Those that must stay as they are.
-        fingerprint: That of all `files`; None without any.
-    """
-
-    files: Mapping[str, str]
-    binding: Mapping[str, str]
-    fingerprint: str | None
+    files: Mapping[str, str]  # those of all files that the task names or imports
+    binding: Mapping[str, str]  # those that must stay as they are
+    fingerprint: str | None  # that of all `files`; None without any
 
 
 def seal_of(spec: StudySpec) -> Seal:
@@ -65,7 +59,7 @@ def seal_of(spec: StudySpec) -> Seal:
         folders = [base / name for name in _names(spec) if _is_folder(base / name)]
         kept |= {_relative(folder, base): _listing(folder) for folder in folders}
     if is_command:
-        measures = digests(base, harness_of(spec.task, base))
+        measures = checkout.digests(base, harness_of(spec.task, base))
         found, kept = {**found, **measures}, {**kept, **measures}
     return Seal(found, kept, whole.hexdigest() if files else None)
 
@@ -78,14 +72,10 @@ def differing(before: Mapping[str, str], now: Mapping[str, str]) -> list[str]:
 
 def git(folder: Path, *words: str) -> str:
     """What git says of a folder; empty if it knows nothing of it."""
-    command = ["git", "-C", str(folder), *words]
     try:
-        done = subprocess.run(  # noqa: S603 - a fixed command
-            command, capture_output=True, text=True, check=False, timeout=GIT_S
-        )
-    except (OSError, UnicodeDecodeError, subprocess.TimeoutExpired):
+        return checkout.git(folder, *words)
+    except ProgramFailed:
         return ""
-    return done.stdout
 
 
 def _names(spec: StudySpec) -> list[str]:
@@ -170,17 +160,3 @@ def _listing(folder: Path) -> str:
 
 def _relative(path: Path, base: Path) -> str:
     return os.path.relpath(path, base)
-
-
-def _is_file(path: Path) -> bool:
-    try:
-        return path.is_file()
-    except OSError:  # a word may be too long for a name
-        return False
-
-
-def _is_folder(path: Path) -> bool:
-    try:
-        return path.is_dir()
-    except OSError:
-        return False

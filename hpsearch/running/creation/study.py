@@ -87,8 +87,7 @@ def _sharing_of_like(store: Store, spec: StudySpec) -> dict[str, Any]:
 
 
 def spec_of(record: StudyRecord) -> StudySpec:
-    """The study file that a study was created from. Raises SpecError if this version of the program
-    finds mistakes in it."""
+    """The study file that a study was created from. Raises SpecError if it has mistakes by now."""
     name = f"{record.name} (study file)"
     return parse(record.spec, base=Path(record.base or "."), name=name, recorded=True)
 

@@ -19,7 +19,6 @@ from hpsearch.study_file.models import Resources
 
 LEASE_TTL_S = 45.0  # the seconds that a lease lasts which is not renewed
 RENEW_S = 5.0  # while nothing else is written, a lease is renewed at least this often
-
 FIRST_PAUSE_S = 0.1
 LONGEST_PAUSE_S = 10.0
 """Pauses between two attempts to reach the database double from the first to the longest."""
@@ -31,21 +30,15 @@ T = TypeVar("T")
 
 @dataclass
 class Journal:
-    """The transactions of one driver, which has the lease on its study.
-
-    Attributes:
-        clock: Gives seconds since the epoch.
-        revision: That of the study after the last commit.
-        written: When something was last written; the time as of which it was decided.
-    """
+    """The transactions of one driver, which has the lease on its study."""
 
     store: Store
     study: StudyRecord
     lease: Lease
     resources: Resources
-    clock: Callable[[], float]
-    revision: int = 0
-    written: float = 0.0
+    clock: Callable[[], float]  # gives seconds since the epoch
+    revision: int = 0  # that of the study after the last commit
+    written: float = 0.0  # when something was last written; the time as of which it was decided
 
     def begin(self) -> None:
         """Read the study's revision. Raises StoreUnreachable as `write`."""

@@ -1,5 +1,4 @@
-"""One attempt in a process of its own, up to its first report or a little further, as a study would
-begin it."""
+"""One attempt in a process of its own, up to its first report or a little further."""
 
 import math
 import multiprocessing
@@ -27,7 +26,6 @@ from trials.contract import Problem, Ranks
 from trials.descriptions.command import COMMAND, GRACE_S
 
 STOP_S = 5.0  # seconds that the attempt may take to end when asked to, beyond those of a command
-
 News = ev.Reported | Ending | ReplaceWorker
 """The news that an attempt is tried for: its first report, its end, or that of its process."""
 
@@ -37,8 +35,7 @@ class Tried:
     """The outcome of an attempt that was tried."""
 
     news: News | list[Problem] | None = None
-    """The first news, or mistakes of its task; None if the time was over, or the process ended by
-    itself."""
+    """The first news, or mistakes of its task; None if it ended, or took too long."""
     seconds: float = 0.0  # until then
     exit_code: int | None = None  # of the process that ended by itself, as `multiprocessing` has it
     imported: bool = False  # true if the task was built by then

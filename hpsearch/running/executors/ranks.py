@@ -44,9 +44,7 @@ if TYPE_CHECKING:
 END_S = 30.0
 """The seconds in which all ranks end after rank 0 has ended, or after their group broke. Ray needs
 about half of them to notice that a node is gone."""
-
 AFTER_FAILURE = "its ranks are started again after a failure"
-
 SIGN_S = 10.0  # the longest between two signs of life
 
 _CONSEQUENCE = re.compile(
@@ -231,7 +229,7 @@ class Followers:
         if isinstance(ending, ev.Failed) and has_failed and not _is_consequence(ending):
             return ending, AFTER_FAILURE
         with self._news:
-            have_ended = self._news.wait_for(self._have_ended, END_S)
+            have_ended = self._news.wait_for(lambda: len(self._endings) == len(self._actors), END_S)
             others = list(self._endings.values())
         # Where another rank was the cause, its failure or loss was sent from here meanwhile.
         if has_failed or any(isinstance(each, ev.Failed) for each in others):
@@ -239,9 +237,6 @@ class Followers:
         if not have_ended:
             return ending, f"not all ranks have ended within {END_S:g} s after rank 0"
         return ending, None
-
-    def _have_ended(self) -> bool:
-        return len(self._endings) == len(self._actors)
 
 
 def _gpus(processes: Sequence[Process], node: str) -> str:

@@ -51,33 +51,23 @@ from hpsearch.study_file.models import Resources
 from trials.foreign import text_of
 
 ALL = 10**9  # slots of a study that takes all that it can get
-
 STEADY_S = 3.0
 """The resources of one more worker must have been free for this long: a study that has none yet is
 served first, from Ray's queue. A room that finds no place in this time is given up by a study that
 has others."""
-
 FOLLOW_S = 1.0  # the time between two checks for nodes that came or went
-
 STOP_GRACE_S = 30.0
 """The seconds in which a worker must stop an attempt before it is killed and replaced."""
-
 STARTS = 5  # a worker may take so many times the `worker_timeout` until it is ready
-
 MOST_FALSE_STARTS = 3
 """Workers in a row that die before they are ready, after which the cluster counts as unusable."""
-
 NEVER_RAN = "The actor never ran"
 """In Ray's text about an actor where the driver asks for a token that the cluster does not have."""
-
 FAULTY = (ErrorKind.ERROR, ErrorKind.OUT_OF_MEMORY)
 """Failures after which a worker is replaced: the state of its process may be broken."""
-
 SUSPECT = (*FAULTY, ErrorKind.DISK_FULL)
 """Failures that the prepared data may have caused: it is prepared again for the next attempt."""
-
 KEPT_DATA = 8  # prepared data sets that stay in the object store
-
 REPORT_LOOKS = 4  # how often a worker says within the `report_deadline` that it has no report
 POLL_S = 30.0  # the longest a worker keeps a poll waiting
 AWAY_S = 1.0  # a process that did not listen for this much longer than it meant to was away

@@ -29,8 +29,7 @@ from trials.running import surroundings
 AttemptKey = tuple[int, int]  # (trial, attempt)
 
 DataRef = list[Any]
-"""Holds a reference to prepared data. Boxed, it can be passed to a call that does not wait for the
-data."""
+"""Holds a reference to prepared data: in a box, a call that takes it need not wait for it."""
 
 OrderWithData = tuple[ev.Command, DataRef | None]
 """A command, with its prepared data if it is a launch."""
@@ -135,8 +134,7 @@ class RaySlot:
     by the monotonic clock."""
     orders: list[OrderWithData] = field(default_factory=list)  # go out with the next poll
     recorded: dict[AttemptKey, float] = field(default_factory=dict)
-    """Up to which resource each attempt's reports are in the database. Goes out with the next
-    poll."""
+    """The resource up to which each attempt's reports are stored; sent with the next poll."""
 
     def order(self, command: ev.Command, data: DataRef | None = None) -> None:
         """Send a command: with the next poll, or at once where a poll is out."""
@@ -197,18 +195,13 @@ class RaySlot:
 
 @dataclass
 class PlacementGroups:
-    """Reserves groups, and gives back those that slots have left.
-
-    Attributes:
-        takes: What a process of a slot takes, by resource.
-        processes: Those of a slot.
-        left: The groups that are not used any more.
-    """
+    """Reserves groups, and gives back those that slots have left."""
 
     head: HeadNode
-    takes: dict[str, float]
-    processes: int
+    takes: dict[str, float]  # what a process of a slot takes, by resource
+    processes: int  # those of a slot
     left: list[PlacementGroup] = field(default_factory=list)
+    """The groups that are not used any more."""
 
     def reserve(self) -> PlacementGroup | None:
         """A new group, on nodes that are not set aside; None while the head is silent."""

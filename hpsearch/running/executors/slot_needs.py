@@ -18,7 +18,6 @@ from hpsearch.study_file.types import SHARE
 from trials.devices.gpu import ON_CPUS
 
 BRING_S = 600.0  # seconds in which an autoscaler must bring the first GPU where `gpu` is auto
-
 MOST_REFUSALS = 3  # of nodes that an autoscaler brings, after which it is not asked for more
 
 log = logging.getLogger("hpsearch")

@@ -54,21 +54,15 @@ from trials.devices.memory import LEAK_BYTES, allocated_bytes, keeps_more, relea
 GATHER_S = 0.004
 """How long `poll` waits for more events after the first one, so that they go out in one message. It
 does not wait where an attempt waits for an answer."""
-
-
 FAULT_LINES = 3  # of a traceback, in which a failure may name the GPU
 
 
 @dataclass(frozen=True, slots=True)
 class ReplaceWorker:
-    """Asks the executor to replace this worker. It comes together with the end of an attempt.
-
-    Attributes:
-        retires: The worker was told to end: it takes no attempt any more.
-    """
+    """Asks the executor to replace this worker. It comes together with the end of an attempt."""
 
     why: str
-    retires: bool = False
+    retires: bool = False  # the worker was told to end: it takes no attempt any more
 
 
 @dataclass(frozen=True, slots=True)

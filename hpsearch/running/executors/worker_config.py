@@ -27,8 +27,7 @@ class WorkerConfig:
     checkpoints: str  # the study's folder for checkpoints, a path or a URL
     prepares: bool  # true if the task has data to prepare
     threads: int = 1
-    """Threads that torch uses for a trial that begins. One that is continued keeps its own
-    number."""
+    """Threads that torch uses for a trial that begins; one that goes on keeps its own number."""
     goal: Goal | None = None  # the study's objective
     goals: tuple[Goal, ...] = ()  # all its objectives, `goal` first
 

@@ -120,8 +120,6 @@ def on_notice(call: Callable[[], None]) -> None:
 
 def kill(process: int) -> None:
     """Kill a Ray worker of this machine that does not answer, even one that is stopped."""
-    try:
-        if b"ray::" in Path(f"/proc/{process}/cmdline").read_bytes():
+    if b"ray::" in _command_of(process):
+        with suppress(ProcessLookupError):  # it has ended
             os.kill(process, signal.SIGKILL)
-    except (FileNotFoundError, ProcessLookupError):
-        pass  # it has ended

@@ -18,10 +18,8 @@ from trials.settings import some
 from trials.tasks.command.program import LineReader, Program, own_environment
 from trials.tasks.command.report_stream import FROM_0, JsonLines
 
-LIMIT_S = 40.0
-"""Seconds that a command is run for: Lightning alone takes ten to be imported."""
-ENOUGH = 2
-"""Reports after which it has shown what it prints."""
+LIMIT_S = 40.0  # seconds that a command is run for: Lightning alone takes ten to be imported
+ENOUGH = 2  # reports after which it has shown what it prints
 _SEED = re.compile(r"(?<![\w-])--(?:random[-_]?|rng[-_]|manual[-_])?(?:seed|state)(?![\w-])")
 _SHELLS = ("sh", "bash", "zsh", "docker", "ssh", "srun")
 

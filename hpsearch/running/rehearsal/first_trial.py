@@ -41,7 +41,6 @@ MAIN_GUARD = 'if it trains when it is imported, put that under if __name__ == "_
 HOW_TO_REPORT = "report once after each part of its budget: docs/own-training-code.md, command.md"
 SHOWN_LINES, SHOWN_LETTERS = 12, 200  # limits of a trial's printed lines that are shown
 MOST_PROPOSED = 5
-
 LOST_HINT = "a study tries such a trial again; its log shows what it has printed"
 
 Note = Callable[[str], None]  # prints a line

@@ -15,8 +15,7 @@ from trials.contract import ProgramFailed, Unit
 from trials.descriptions.report_pattern import NUMBER, RESOURCE, ReportPattern, visible
 from trials.tasks.command.report_stream import PatternLines, ReportLine
 
-MOST_LINES, MOST_METRICS, MOST_COUNTERS = 10_000, 6, 3
-"""Limits of what patterns are tried with."""
+MOST_LINES, MOST_METRICS, MOST_COUNTERS = 10_000, 6, 3  # limits of what patterns are tried with
 
 _LABELLED = re.compile(
     r"(?P<label>(?<![\w./@-])(?P<name>(?:(?:train(?:ing)?|val(?:id(?:ation)?)?|dev|test|eval)\s+)?"
@@ -53,8 +52,7 @@ _PARTS = (
 )
 """The names of parts of the data; the higher, the better to compare trials by."""
 UNNAMED = 2
-NAME = "\0"
-"""Stands for the name of a metric in a pattern."""
+NAME = "\0"  # stands for the name of a metric in a pattern
 _HEADER = re.compile(r"(?!.*(?<![\w@/.-])\d).*(?:epoch|step|iter|round)", re.IGNORECASE)
 _MARKS = {"[|│┃]": "|│┃", ",": ",", ";": ";", r"\t": "\t", r"\s": " "}
 """Expressions of marks between the cells of a table, and the marks."""
@@ -62,22 +60,16 @@ _MARKS = {"[|│┃]": "|│┃", ",": ",", ";": ";", r"\t": "\t", r"\s": " "}
 
 @dataclass(frozen=True)
 class Number:
-    """A number in a line, and the expressions around it.
-
-    Attributes:
-        position: The letters before it; in a table, the columns.
-        part: The position and the word before it that names a part of the data; None without one.
-        rank: That of the part.
-        mark: In a table, the expression between two cells.
-    """
+    """A number in a line, and the expressions around it."""
 
     name: str
     before: str
-    position: int
+    position: int  # the letters before it; in a table, the columns
     after: str = ""
     part: tuple[int, str] | None = None
-    rank: int = UNNAMED
-    mark: str = ""
+    """The position and the word before it that names a part of the data; None without one."""
+    rank: int = UNNAMED  # that of the part
+    mark: str = ""  # in a table, the expression between two cells
 
     @property
     def is_counter(self) -> bool:
@@ -236,12 +228,7 @@ def _joined(*named: tuple[Number, str]) -> str:
                 pieces.append((number.part[0], rf"\b{number.part[1]}\b"))
         return ".*?".join(piece for _, piece in sorted(pieces))
     between, cell = (
-        (r"\s+", r"\S+")
-        if mark == r"\s"
-        else (
-            rf"\s*{mark}\s*",
-            rf"[^{mark.strip('[]')}]*?",
-        )
+        (r"\s+", r"\S+") if mark == r"\s" else (rf"\s*{mark}\s*", rf"[^{mark.strip('[]')}]*?")
     )
     text, column = (rf"^\s*{mark}\s*" if "|" in mark else r"^\s*"), 0
     for number, name in ordered:

@@ -22,11 +22,7 @@ def keeps_its_process(task: Mapping[str, Any]) -> bool:
 
 
 def remarks_on_process(
-    start: Start,
-    spec: StudySpec,
-    params: Mapping[str, Any],
-    other: Mapping[str, Any],
-    first: Tried,
+    start: Start, spec: StudySpec, params: Mapping[str, Any], other: Mapping[str, Any], first: Tried
 ) -> Iterator[str]:
     """A sentence if the `first` trial reports something else after one with `other` parameters in
     its process, or if chance hides that."""

@@ -26,8 +26,7 @@ from hpsearch.search.curve_model.model import Evidence, Points
 Losses = tuple[Sequence[str], Sequence[str]]  # names of a validation loss, and of a training loss
 MOST_ROWS = 160  # rows of evidence: the cost of a decision grows with their cube
 HORIZON = 1 / 7
-"""The least amount of training after which configurations are compared, as a share of the full
-budget."""
+"""The least training after which configurations are compared, as a share of the full budget."""
 MARKS = (1 / 17, 3 / 17, 9 / 17)
 """The shares of the full budget at which the values of a curve are evidence."""
 RANGE = 50.0  # tau is 1 at the full budget, and 0 at 1/RANGE of it and below
@@ -99,13 +98,9 @@ class Warp:
 
 
 class CurveReader:
-    """Reads the curves of a study's trials, each one again when it has changed.
-
-    Args:
-        total: The full trial budget, in its unit.
-        losses: Names of a validation loss, and of a training loss; the first one of each that is
-            reported counts beside the objective.
-    """
+    """Reads the curves of a study's trials, each one again when it has changed. `total`: the full
+    trial budget, in its unit. `losses`: names of a validation loss, and of a training loss; the
+    first one of each that is reported counts beside the objective."""
 
     are_means = False
     """Values are means over folds or seeds: the latest of a trial is its best, and all are as if
@@ -304,11 +299,8 @@ def evidence_of(
     counting: Callable[[Sequence[ShownCurve]], Sequence[ShownCurve]] = lambda curves: curves,
     most: int = MOST_ROWS,
 ) -> tuple[Evidence, float]:
-    """The rows that the model is shown, and the mean that was taken off their values.
-
-    Args:
-        counting: Puts the values that count into curves; those of the objective without it.
-    """
+    """The rows that the model is shown, and the mean that was taken off their values. `counting`:
+    puts the values that count into curves; those of the objective without it."""
     shown, firsts = zip(*_chosen(curves, most), strict=True)
     counted = counting(shown)
     chosen = list(zip(counted, firsts, strict=True))

@@ -81,8 +81,7 @@ def earlier_study_of(history: History, space: Space) -> EarlierStudy | None:
 
 
 def within(space: Space, params: dict[str, Any]) -> dict[str, Any]:
-    """The values of a configuration for the parameters of a space; empty if it does not have one of
-    them."""
+    """The values of a configuration for the parameters of a space; empty if it lacks one."""
     inside = {name: value for name, value in params.items() if name in space}
     shared = as_written(space, inside)
     is_inside = all(_has(space[name], value) for name, value in shared.items())

@@ -27,8 +27,7 @@ Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
 Ints = NDArray[np.int64]
 Conditions = Mapping[str, Mapping[str, Sequence[Any]] | Expression]
-"""By parameter, what must be true for it to be active: an expression, or the values that each of
-its parents must have one of."""
+"""By parameter, when it is active: an expression, or the values that its parents must have."""
 
 INACTIVE = 0.5
 
@@ -47,7 +46,9 @@ class SpaceEncoding:
         self._conditions = conditions or {}
         self._requires = requires
         self.parameters = len(self._names)
-        self.dimensions = sum(map(_width, space.values()))
+        self.dimensions = sum(
+            len(each.choices) if is_category(each) else 1 for each in space.values()
+        )
         self.categorical = np.array([is_category(each) for each in space.values()])
         """(parameters,) True for coordinates that have no order."""
         self.drawn = {name: each for name, each in space.items() if not each.single()}
@@ -64,7 +65,7 @@ class SpaceEncoding:
     def params(self, point: Floats) -> dict[str, Any]:
         """The values of all parameters at a point, also of inactive ones."""
         values = zip(self.space.items(), point, strict=True)
-        return {name: _value(distribution, float(u)) for (name, distribution), u in values}
+        return {name: _values(distribution, np.array([u]))[0] for (name, distribution), u in values}
 
     def features(self, points: Floats) -> Floats:
         """(n, dimensions) The features of (n, parameters) points."""
@@ -125,10 +126,6 @@ def _has_one_of(distribution: BaseDistribution, u: Floats, wanted: Sequence[Any]
     return np.array([is_one_of(value, wanted) for value in _values(distribution, u)])
 
 
-def _width(distribution: BaseDistribution) -> int:
-    return len(distribution.choices) if is_category(distribution) else 1
-
-
 def is_category(distribution: BaseDistribution) -> TypeGuard[CategoricalDistribution]:
     """True if the values of a parameter have no order."""
     if not isinstance(distribution, CategoricalDistribution):
@@ -177,10 +174,6 @@ def _coordinate(distribution: BaseDistribution, value: Any) -> float:
         return 0.5
     number = math.log(value) if distribution.log else float(value)
     return min(1.0, max(0.0, (number - low) / (high - low)))
-
-
-def _value(distribution: BaseDistribution, u: float) -> Any:
-    return _values(distribution, np.array([u]))[0]
 
 
 def _values(distribution: BaseDistribution, u: Floats) -> list[Any]:

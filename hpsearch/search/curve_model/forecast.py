@@ -35,8 +35,7 @@ from hpsearch.search.ranking.repeats import REACH
 LEAST = 4  # the fewest trials with a value for which there is a forecast
 FIT_FROM = 8
 FIT_GROWTH = 1.25
-"""Hyperparameters are fitted once there are `FIT_FROM` values, and again when their number has
-grown by this factor."""
+"""Hyperparameters are fitted at `FIT_FROM` values, and again after growth by this factor."""
 DOUBT, DOUBTED = 2.0, 8
 """The factor by which the model's standard deviations are assumed to be too small, and the number
 of values that this assumption is worth: both a choice, of which no measurement is kept."""
@@ -175,12 +174,9 @@ class Forecast:
         self._outlook: Outlook | None = None
 
     def outlook(self, *, fit: bool = True) -> Outlook | None:
-        """The present outlook; None while too few trials have shown a value.
-
-        Args:
-            fit: True if the hyperparameters may be fitted again, as for decisions, which follow
-                from the history. False for a mere look: watching a study must not change it.
-        """
+        """The present outlook; None while too few trials have shown a value. `fit`: true if the
+        hyperparameters may be fitted again, as for decisions, which follow from the history. False
+        for a mere look: watching a study must not change it."""
         curves = self.reader.curves()
         changes = self.reader.changes
         has_changed = changes != self._read_at
@@ -218,8 +214,7 @@ class Forecast:
         )
 
     def _model(self, evidence: Evidence, values: int, fit: bool) -> CurveModel:
-        """The model with the study's hyperparameters, fitted again if there are enough new
-        values."""
+        """The model with the study's hyperparameters, fitted again after enough new values."""
         dimensions, parameters = self.encoding.dimensions, self.encoding.parameters
         study = self._history.study
         fitted = study.system_attrs.get(FITTED) or {"values": 0, "theta": None}

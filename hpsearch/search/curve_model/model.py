@@ -50,8 +50,7 @@ priors")."""
 TAU_LENGTH = 0.6
 TAU_SPREAD = 0.15
 LEVEL = 1.0
-"""Prior variance of the level of all values. Their mean over the evidence says little where much of
-it is good."""
+"""Prior variance of the level of all values: their mean says little where much of them is good."""
 JITTER = 1e-8
 IMPOSSIBLE = 1e10  # the cost of hyperparameters whose covariance cannot be factored
 ROOT5 = math.sqrt(5.0)
@@ -73,8 +72,7 @@ class Points:
 
 @dataclass(frozen=True)
 class Evidence:
-    """Values of trials at resources: n places on learning curves, and the (n,) values there,
-    warped, with mean 0."""
+    """Values of trials at resources: n places on learning curves, and (n,) warped values there."""
 
     points: Points
     z: Floats
@@ -151,12 +149,7 @@ class CurveModel:
         low, high = self._center - 4 * self._spread, self._center + 4 * self._spread
         bounds = list(zip(low, high, strict=True))
         found = minimize(
-            cost,
-            self.theta,
-            jac=True,
-            method="L-BFGS-B",
-            bounds=bounds,
-            options={"maxiter": steps},
+            cost, self.theta, jac=True, method="L-BFGS-B", bounds=bounds, options={"maxiter": steps}
         )
         if np.all(np.isfinite(found.x)):
             self.theta = found.x

@@ -41,8 +41,7 @@ class Again:
 
     mean: float
     low: float | None
-    """One more training ends between this and `high` nine times in ten; None where nothing tells
-    how far trainings vary."""
+    """One more training ends between this and `high` nine times in ten; None if that is unknown."""
     high: float | None
     runs: int  # the number of repeats that this is from; 0 if the trial was trained once
 

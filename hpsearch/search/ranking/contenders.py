@@ -17,13 +17,9 @@ from hpsearch.search.ranking.repeats import BEHIND, Repeats, runs_of
 from hpsearch.search.ranking.selection import rank, standing
 
 SAME = 1e-3  # two first values that differ by less than this share of them are the same
-
 FEWEST = 3  # the fewest trials that share a first value; they are also half of all trials or more
-
 WORSE = 1 / 4
-"""The largest share of trials that begin worse than the value that most share: where more do, the
-value has been learnt."""
-
+"""The largest share that may begin worse than the commonest value, until that has been learnt."""
 CLEARLY = 1.645
 """The standard deviations by which a trial is clearly ahead, with a probability of 95%."""
 
@@ -160,8 +156,7 @@ def guess_of(firsts: Sequence[First]) -> float | None:
 
 
 def has_learnt(trial: Trial, sign: float, guess: float | None) -> bool:
-    """True if a trial has shown a better value than the one that most begin with, if there is
-    one."""
+    """True if a trial has shown a better value than the one that most begin with."""
     value = trial.value
     if value is None or not math.isfinite(value):
         return False

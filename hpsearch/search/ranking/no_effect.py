@@ -38,19 +38,12 @@ class TrialReports:
 
 @dataclass(frozen=True)
 class Same:
-    """The reports that two trainings share, which are the same.
+    """The reports that two trainings share, which are the same."""
 
-    Args:
-        until: The highest resource of them.
-        in_full: Whether that is the full budget.
-        distinct: How many of the reports differ from each other.
-        is_fine: Whether a value of them has many digits.
-    """
-
-    until: float
-    in_full: bool
-    distinct: int
-    is_fine: bool
+    until: float  # the highest resource of them
+    in_full: bool  # whether that is the full budget
+    distinct: int  # how many of the reports differ from each other
+    is_fine: bool  # whether a value of them has many digits
 
     @property
     def is_certain(self) -> bool:
@@ -61,22 +54,14 @@ class Same:
 
 @dataclass(frozen=True)
 class NoEffect:
-    """Parameters that have made no difference in a study.
-
-    Args:
-        names: Their names.
-        trials: How many trials were compared.
-        is_all: Whether nothing else is searched.
-        is_certain: Whether chance cannot have made their values equal.
-        metric, value: The first objective in the latest report that was compared.
-    """
+    """Parameters that have made no difference in a study."""
 
     names: Sequence[str]
-    trials: int
-    is_all: bool
-    is_certain: bool
+    trials: int  # how many were compared
+    is_all: bool  # whether nothing else is searched
+    is_certain: bool  # whether chance cannot have made their values equal
     metric: str
-    value: float
+    value: float  # the first objective in the latest report that was compared
 
     @property
     def warning(self) -> str:

@@ -1,5 +1,4 @@
-"""The Pareto front of a study with several objectives: the trials that no other one beats in all of
-them."""
+"""The Pareto front of a study with several objectives: the trials that no other one beats."""
 
 import math
 from collections.abc import Iterable, Mapping, Sequence

@@ -33,7 +33,6 @@ from hpsearch.search.ranking.repeats import (
 )
 
 EQUAL = 1e-12  # values closer than this count as equal
-
 EXPECTED = ("expected", "expected_deviation", "expected_low", "expected_high")
 """The fields of a trial for its expectation."""
 
@@ -142,8 +141,7 @@ class Ranking:
         return Again(mean, low, high, runs)
 
     def reaches(self, trial: Candidate, *, fresh: bool) -> tuple[float, float]:
-        """How far the 90% interval of a trial's mean reaches below and above it; with `fresh`, that
-        of one more training."""
+        """How far a mean's 90% interval reaches below and above; `fresh`: one more training's."""
         runs = self.repeats.runs.get(trial.number, 0)
         variance = 1 / max(1, runs) + fresh
         by_seeds = self._seeds.reach(variance)
@@ -202,8 +200,7 @@ def leading(trials: Iterable[Of], direction: str, metric: str = "") -> Of | None
 
 
 def place_of(trial: Candidate, sign: float) -> tuple[float, ...]:
-    """The key that trials without repeats are ordered by, smallest first; `sign` is -1 if more is
-    better, else 1."""
+    """The key that trials without repeats are ordered by; `sign`: -1 if more is better, else 1."""
     is_incomplete = trial.state is not State.COMPLETE
     return (sign * standing(trial), is_incomplete, -trial.resource, trial.number)
 
@@ -238,8 +235,7 @@ def likely_range(trial: Candidate) -> tuple[float, float]:
 
 
 def counts(trial: Candidate) -> bool:
-    """True if a trial can be ranked: it has a finite value, did not fail, lies in the space and is
-    not a repeat."""
+    """True if a trial can be ranked: a finite value in the space, no failure and no repeat."""
     if trial.role is Role.CONFIRM or trial.state is State.FAILED or trial.out_of_space:
         return False
     return trial.value is not None and math.isfinite(trial.value)

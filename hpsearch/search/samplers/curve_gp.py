@@ -42,8 +42,7 @@ DESIGN = 8  # the number of first proposals that are spread evenly over the spac
 UNIFORM, LOCAL, AROUND = 32, 80, 8
 """Candidates over the whole space, candidates near the best trials, and the number of these."""
 BELIEVED = 24
-"""Candidates that follow the priors, if there are any; so does every other one of the first
-proposals."""
+"""Candidates that follow the priors; so does every other one of the first proposals."""
 MOST_SHOWN = 1_000  # the most results by which the priors are judged
 WARM = 24  # candidates around the best configurations of earlier studies, if there are any
 SHIFTS = 8
@@ -179,8 +178,7 @@ class CurveGPSampler(BaseSampler):
         return np.asarray(self._belief.drawn(point[None])[0])
 
     def _is_untried(self, number: int, mode: Floats) -> bool:
-        """True if trial `number` is the first that is drawn, and none before it is at this
-        point."""
+        """True if trial `number` is the first that is drawn, and none before is at this point."""
         encoding = self._encoding
         if self._drawn_before(number, 1):
             return False

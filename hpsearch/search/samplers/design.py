@@ -41,10 +41,7 @@ class Design(BaseSampler):
         return self._encoding.space
 
     def sample_relative(
-        self,
-        study: optuna.Study,
-        trial: FrozenTrial,
-        search_space: dict[str, BaseDistribution],
+        self, study: optuna.Study, trial: FrozenTrial, search_space: dict[str, BaseDistribution]
     ) -> dict[str, Any]:
         """The values of all parameters of the space at the trial's point."""
         from scipy.stats import qmc  # it takes its time

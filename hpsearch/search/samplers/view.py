@@ -29,9 +29,7 @@ from hpsearch.domain.history import History
 from hpsearch.domain.records import CONSTRAINT, Trial
 
 FAILURE = f"{CONSTRAINT}failed"
-"""The constraint that a failed trial exceeds; Optuna reads it from a trial's system
-attributes."""
-
+"""The constraint that a failed trial exceeds, as a system attribute of it."""
 OVER, WITHIN = 1.0, -1.0  # values of that constraint
 
 
@@ -57,10 +55,12 @@ def sampler_view(
 
 class _Shown:
     def __init__(
-        self, storage: BaseStorage, show: Callable[[list[FrozenTrial]], Iterable[FrozenTrial]]
+        self,
+        storage: BaseStorage,
+        show: Callable[[list[FrozenTrial]], Iterable[FrozenTrial]] = list,
+        numbers: Sequence[int] | None = None,
     ) -> None:
-        self._storage = storage
-        self._show = show
+        self._storage, self._show, self._numbers = storage, show, numbers
         self._read: list[FrozenTrial] | None = None
 
     def __getattr__(self, name: str) -> Any:
@@ -71,10 +71,18 @@ class _Shown:
     ) -> list[FrozenTrial]:
         """As Optuna's own, as the trials are when they are first read."""
         if self._read is None:
-            self._read = list(self._show(self._storage.get_all_trials(study_id, deepcopy=False)))
-        return _selected(self._read, deepcopy, states)
+            self._read = list(self._show(self._trials(study_id)))
+        chosen = [each for each in self._read if states is None or each.state in states]
+        return copy.deepcopy(chosen) if deepcopy else chosen
 
     get_best_trial = BaseStorage.get_best_trial
+
+    def _trials(self, study_id: int) -> list[FrozenTrial]:
+        storage = self._storage
+        if self._numbers is None:
+            return storage.get_all_trials(study_id, deepcopy=False)
+        find = storage.get_trial_id_from_study_id_trial_number
+        return [storage.get_trial(find(study_id, number)) for number in self._numbers]
 
 
 @contextmanager
@@ -119,36 +127,9 @@ def without_repeats(storage: BaseStorage, history: History) -> BaseStorage:
     return cast(BaseStorage, _Shown(storage, show))
 
 
-def only(storage: BaseStorage, history: History, numbers: Sequence[int]) -> BaseStorage:
+def only(storage: BaseStorage, numbers: Sequence[int]) -> BaseStorage:
     """A storage with some of the trials."""
-    return cast(BaseStorage, _Some(storage, history.study.id, numbers))
-
-
-class _Some:
-    def __init__(self, storage: BaseStorage, study_id: int, numbers: Sequence[int]) -> None:
-        self._storage = storage
-        find = storage.get_trial_id_from_study_id_trial_number
-        self._ids = [find(study_id, number) for number in numbers]
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._storage, name)
-
-    def get_all_trials(
-        self, study_id: int, deepcopy: bool = True, states: Container[TrialState] | None = None
-    ) -> list[FrozenTrial]:
-        """As Optuna's own."""
-        return _selected(map(self._storage.get_trial, self._ids), deepcopy, states)
-
-    get_best_trial = BaseStorage.get_best_trial
-
-
-def _selected(
-    trials: Iterable[FrozenTrial], deepcopy: bool, states: Container[TrialState] | None
-) -> list[FrozenTrial]:
-    chosen = list(trials)
-    if states is not None:
-        chosen = [trial for trial in chosen if trial.state in states]
-    return copy.deepcopy(chosen) if deepcopy else chosen
+    return cast(BaseStorage, _Shown(storage, numbers=numbers))
 
 
 def _without_curve(trial: FrozenTrial) -> FrozenTrial:

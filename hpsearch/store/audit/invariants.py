@@ -38,7 +38,6 @@ LAST_OUTCOMES: dict[State, frozenset[Outcome]] = {
 CONTINUED = (Outcome.LOST, Outcome.INTERRUPTED, Outcome.PAUSED, Outcome.FAILED)
 """How an attempt may have ended that another one of the same trial followed; after one that failed,
 where it was retried."""
-
 WANTED_AFTER = (Outcome.PAUSED, Outcome.PRUNED)
 """The same of a trial that somebody wanted trained in full, also while it waits for a slot."""
 

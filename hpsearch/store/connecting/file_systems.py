@@ -69,13 +69,9 @@ def holding(file: Path, mounts: str) -> FileSystem:
     for line in mounts.splitlines():
         mounted, _, source = line.partition(" - ")
         place, options = mounted.split()[4:6]
-        point = Path(_unescaped(place))
+        point = Path(re.sub(r"\\(\d{3})", lambda escape: chr(int(escape[1], 8)), place))
         if len(point.parts) >= depth and file.is_relative_to(point):
             kind, _, more = source.split(" ")[:3]
             depth = len(point.parts)
             found = FileSystem(kind, frozenset(f"{options},{more}".split(",")))
     return found
-
-
-def _unescaped(place: str) -> str:
-    return re.sub(r"\\(\d{3})", lambda found: chr(int(found[1], 8)), place)

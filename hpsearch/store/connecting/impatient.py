@@ -1,5 +1,4 @@
-"""Connections to PostgreSQL. Apart from `engine`, so that an SQLite database does without psycopg,
-which is slow to import."""
+"""Connections to PostgreSQL, apart: SQLite does without psycopg, which is slow to import."""
 
 import time
 from collections.abc import Generator

@@ -19,8 +19,7 @@ _SUPPORTED = "use sqlite:///hpsearch.db (a file) or postgresql://user:password@h
 
 
 def parse_url(text: str) -> URL:
-    """Read a database URL; a file's path becomes absolute. Raises UserError if it is none of
-    ours."""
+    """Read a database URL; a file's path becomes absolute. Raises UserError for another one."""
     try:
         url = make_url(text)
     except (ArgumentError, ValueError):  # its text may hold a password: it is not repeated

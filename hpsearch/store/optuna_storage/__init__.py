@@ -1,2 +1,1 @@
-"""One history in memory as an Optuna storage (`view`), for samplers and pruners; no database, no
-clock."""
+"""One history in memory as an Optuna storage (`view`), for samplers and pruners."""

@@ -68,22 +68,16 @@ def changes(before: Environment, now: Environment) -> list[str]:
 
 @dataclass(frozen=True)
 class Origins:
-    """The sessions of a study's driver, by what they ran.
-
-    Args:
-        sessions: The sessions that began attempts, the oldest first: one for each in a row with the
-            same code.
-        best: The latest session that trained the trial in question; None if none is recorded.
-        versions: The study's, in order; empty where none is on record.
-        ran: The number of trials with a value of each version.
-        begun: The version that the first attempt of the trial in question ran.
-    """
+    """The sessions of a study's driver, by what they ran."""
 
     sessions: Sequence[Environment]
+    """Those that began attempts, the oldest first: one for each in a row with the same code."""
     best: Environment | None
-    versions: Sequence[Version] = ()
+    """The latest session that trained the trial in question; None if none is recorded."""
+    versions: Sequence[Version] = ()  # the study's, in order; empty where none is on record
     ran: Mapping[int, int] = field(default_factory=dict)
-    begun: int = 1
+    """The number of trials with a value of each version."""
+    begun: int = 1  # the version that the first attempt of the trial in question ran
 
 
 UNKNOWN = Origins((), None)

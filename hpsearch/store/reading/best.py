@@ -194,16 +194,11 @@ def _repeats(connection: sa.Connection, study: StudyHead) -> list[TrialRow]:
 
 @dataclass(frozen=True)
 class LastWord:
-    """What a study says of its best trial beside the defaults (`search.certify`), at a level.
-
-    Args:
-        found: The comparison that counts; None before one.
-        repeat_s: The compute time of a repeat; None before one has begun.
-    """
+    """What a study says of its best trial beside the defaults (`search.certify`), at a level."""
 
     level: float
-    found: Claim | None = None
-    repeat_s: float | None = None
+    found: Claim | None = None  # the comparison that counts; None before one
+    repeat_s: float | None = None  # the compute time of a repeat; None before one has begun
 
 
 def last_word(connection: sa.Connection, study: StudyHead, level: float) -> LastWord:
@@ -301,10 +296,7 @@ _EACH = sa.select(TRIAL.study_id, *(TRIAL[name] for name in _RANKED_BY))
 _REPEATS = _EACH.where(_is_repeat())
 _repeat = trials.alias("repeat")
 _repeated = sa.select(TRIAL.study_id, TRIAL.repeats).where(_is_repeat()).distinct().subquery()
-_is_repeated = sa.and_(
-    TRIAL.study_id == _repeated.c.study_id,
-    TRIAL.number == _repeated.c.repeats,
-)
+_is_repeated = sa.and_(TRIAL.study_id == _repeated.c.study_id, TRIAL.number == _repeated.c.repeats)
 _REPEATED = _EACH.join_from(_repeated, trials, _is_repeated)
 
 

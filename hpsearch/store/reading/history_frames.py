@@ -60,15 +60,13 @@ class HistoryFrames:
     goals: Sequence[GoalColumns]
     count: int  # the number of all trials
     trials: pd.DataFrame
-    """The chosen trials, by number: the columns `_TRIAL_COLUMNS`, and for each goal its two
-    columns."""
+    """The chosen trials, by number: `_TRIAL_COLUMNS`, and for each goal its two columns."""
     params: pd.DataFrame
     """Of these, by number, a column for each parameter; NaN or None where it is not active."""
     reports: pd.DataFrame
     """Of these, in order of time: trial, resource, and for each goal its column of values."""
     bests: Mapping[str, Sequence[Shown]]
-    """By a goal's column, in order of time: of trials that keep the limits, without repeats and
-    failed ones."""
+    """By a goal's column, in order of time: without repeats, failures and broken limits."""
     attempts: pd.DataFrame
     """All of them, in order of their start, with the state and role of their trials."""
     space: Mapping[str, BaseDistribution]  # what parameters are drawn from, as far as that is known

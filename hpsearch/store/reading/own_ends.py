@@ -13,20 +13,13 @@ from trials.contract import TRAINED_TO
 
 @dataclass(frozen=True, slots=True)
 class OwnEnds:
-    """The complete trials of a study that did not end at their budget.
+    """The complete trials of a study that did not end at their budget."""
 
-    Args:
-        total: The budget of a trial, in `unit`.
-        early: The resources at which some ended by themselves before it, ascending.
-        beyond: How many others went on beyond it.
-        complete: The number of complete trials.
-    """
-
-    total: float
+    total: float  # the budget of a trial, in `unit`
     unit: str
-    early: list[float]
-    beyond: int
-    complete: int
+    early: list[float]  # the resources at which some ended by themselves before it, ascending
+    beyond: int  # how many others went on beyond it
+    complete: int  # the number of complete trials
 
 
 def own_ends(connection: Connection, study: StudyHead) -> OwnEnds | None:

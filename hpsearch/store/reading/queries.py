@@ -274,9 +274,7 @@ def seen_at(
     """The resource at which trials first showed their value, by number, as `Trial.seen_at`."""
     numbers = [each.trial.number for each in ranked if each.trial.values is None]
     shows_value = and_(
-        REPORT.study_id == TRIAL.study_id,
-        REPORT.trial == TRIAL.number,
-        REPORT.value == TRIAL.value,
+        REPORT.study_id == TRIAL.study_id, REPORT.trial == TRIAL.number, REPORT.value == TRIAL.value
     )
     first = select(TRIAL.number, func.min(REPORT.resource))
     first = first.join_from(trials, reports, shows_value).group_by(TRIAL.number)

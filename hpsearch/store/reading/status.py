@@ -132,8 +132,7 @@ class StudyStatus:
     summary: StudySummary
     reserved_gpu_seconds: float  # held back for the attempts that are running
     trials_per_hour: float | None
-    """Trials that ended, over the hours that drivers worked on the study; None before the first
-    has."""
+    """Trials that ended, over the hours that drivers worked; None before the first has."""
     running: list[RunningAttempt]
     failures: list[Failures]
     requests: Sequence[Request] = ()  # what was asked of it while it ran, the oldest first
@@ -348,11 +347,7 @@ def _running(connection: Connection, study: StudyHead) -> list[RunningAttempt]:
             *(latest.c.metrics, last_decision.label("last_decision")),
         )
         .join_from(attempts, WITH_LATEST, same_trial)
-        .where(
-            attempt.study_id == study.id,
-            TRIAL.state == State.RUNNING.value,
-            LIVE_ATTEMPT,
-        )
+        .where(attempt.study_id == study.id, TRIAL.state == State.RUNNING.value, LIVE_ATTEMPT)
         .order_by(attempt.worker, attempt.trial)
     )
     running = []

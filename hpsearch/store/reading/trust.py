@@ -31,16 +31,12 @@ show it have to answer at once."""
 
 @dataclass(frozen=True, slots=True)
 class StudyTrust:
-    """The trust in the rungs of a study.
-
-    Args:
-        rungs: Lowest first; empty if there are none, and where nothing can be said: with several
-            objectives, or without a study file that can be read.
-        spec: The study file; None if there is none, or it cannot be read.
-    """
+    """The trust in the rungs of a study."""
 
     rungs: list[RungTrust] = field(default_factory=list)
-    spec: StudySpec | None = None
+    """Lowest first; empty if there are none, and where nothing can be said: with several
+    objectives, or without a study file that can be read."""
+    spec: StudySpec | None = None  # the study file; None if there is none, or it cannot be read
 
     @property
     def weakest(self) -> RungTrust | None:
@@ -93,8 +89,7 @@ def first_reports(connection: Connection, study: StudyHead) -> list[TrialReports
 def _curves(
     connection: Connection, study: StudyHead, spec: StudySpec, lowest: float
 ) -> list[TrialCurve]:
-    """The trials that reached the lowest rung, without repeats; of more than `MOST_TRIALS` those
-    with evenly spaced numbers."""
+    """The trials at the lowest rung, without repeats; of very many some, evenly spaced."""
     highest = select(func.max(TRIAL.number)).where(TRIAL.study_id == study.id)
     last = connection.scalar(highest) or 0
     step = math.ceil(last / MOST_TRIALS) or 1

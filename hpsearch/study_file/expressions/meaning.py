@@ -53,8 +53,7 @@ _KINDS = {
 
 @dataclass(frozen=True)
 class Expression:
-    """A condition such as ``heads * 8 <= width``. Making one raises ExpressionError if the text
-    cannot be read."""
+    """A condition such as ``heads * 8 <= width``. Raises ExpressionError for any other text."""
 
     text: str
     settings: Mapping[str, Any] = field(default_factory=dict)

@@ -60,7 +60,6 @@ _PROGRAM = re.compile(r".*\.py")
 _ENDING = re.compile(r"\.[A-Za-z]\w*")
 _SAFE = re.compile(r"[\w@%+=:,./{}-]+")
 MOST_WHOLE = 10**9  # larger numbers are not searched as whole ones
-
 Text = str  # YAML
 
 

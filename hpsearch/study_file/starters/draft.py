@@ -16,20 +16,15 @@ BLOCKS = ("task", "settings", "space", "budget")  # sections with a line for eac
 
 @dataclass
 class StudyDraft:
-    """A study file in the making.
+    """A study file in the making."""
 
-    Attributes:
-        source: Its origin, such as `sweep.yaml, a file of W&B`.
-        sections: The content of `task`, `space` and the like, in their order.
-        space: The parameters by name, as a study file has them.
-        remarks: Notes to a person on what is lost or assumed.
-    """
-
-    source: str
+    source: str  # its origin, such as `sweep.yaml, a file of W&B`
     study: str
     sections: dict[str, Any] = field(default_factory=dict)
+    """The content of `task`, `space` and the like, in their order."""
     space: dict[str, dict[str, Any]] = field(default_factory=dict)
-    remarks: list[str] = field(default_factory=list)
+    """The parameters by name, as a study file has them."""
+    remarks: list[str] = field(default_factory=list)  # notes to a person on what is lost or assumed
 
     def __post_init__(self) -> None:
         name = re.sub(r"[^A-Za-z0-9._-]+", "-", self.study).strip("-.")

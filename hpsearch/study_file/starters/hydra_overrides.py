@@ -25,8 +25,7 @@ _ARGUMENTS = {"interval": ("start", "end"), "range": ("start", "stop", "step")}
 _CASTS: dict[str, type] = {"int": int, "float": float, "str": str}
 _OPEN, _CLOSE, _QUOTES = "([{", ")]}", "\"'"
 
-Sweep = dict[str, Any]
-"""A parameter as a study file has it."""
+Sweep = dict[str, Any]  # a parameter as a study file has it
 
 
 def is_application(words: Sequence[str], folder: Path) -> bool:
@@ -69,14 +68,12 @@ def _called(function: str, arguments: Sequence[str]) -> Sweep | None:
     plain = [each for each in arguments if not _NAMED.fullmatch(each)]
     if function == "choice":
         return _choices(plain)
-    if function == "glob":
-        raise UserError("glob(...) names no values", "name them, as in optimizer=adam,sgd")
     if function in _ARGUMENTS:
         given = dict(zip(_ARGUMENTS[function], plain, strict=False)) | named
         if function == "range" and given.keys() == {"start"}:
             given = {"start": "0", "stop": given["start"]}
         return _between({name: Decimal(text) for name, text in given.items()})
-    if function not in ("tag", "sort", "shuffle", *_CASTS):
+    if function not in ("tag", *_CASTS):
         return None
     inner = plain[-1:] if function == "tag" else plain
     swept = sweep_of(named.get("sweep") or ",".join(inner))

@@ -1,5 +1,5 @@
-"""The sweep of a shell script, of a SLURM array's script or of a Makefile, where it is plain: loops
-over values and arrays of them, around one command."""
+"""The sweep of a shell script, or of a SLURM array's: plain loops over values and arrays of them,
+around one command."""
 
 import itertools
 import re
@@ -26,15 +26,12 @@ HINT = "write the command with its values, or the study file by hand: docs/comma
 
 @dataclass
 class ShellGrid:
-    """A command line with variables such as `$lr`, and the values of each.
-
-    Attributes:
-        places: By the name of a variable that is an element of an array: the place in it.
-    """
+    """A command line with variables such as `$lr`, and the values of each."""
 
     line: str = ""
     grids: dict[str, list[str]] = field(default_factory=dict)
     places: dict[str, str] = field(default_factory=dict)
+    """By the name of a variable that is an element of an array: the place in it."""
 
     def together(self) -> list[list[str]]:
         """The variables whose values the script takes from the same place of several arrays."""
@@ -46,13 +43,13 @@ class ShellGrid:
 
 def is_script(name: str, text: str) -> bool:
     """True for a file that may have a sweep of a shell, by its name or its first line."""
-    has_name = re.search(r"\.(?:sh|bash|sbatch|slurm|mk)$|(?:^|/)[Mm]akefile$", name) is not None
+    has_name = re.search(r"\.(?:sh|bash|sbatch|slurm)$", name) is not None
     return has_name or bool(re.match(r"#!.*\b(?:ba|z|k)?sh\b", text))
 
 
-def sweep_in(text: str, *, is_makefile: bool = False) -> ShellGrid | None:
+def sweep_in(text: str) -> ShellGrid | None:
     """The sweep of a script; None without loops and arrays. Raises UserError with the line."""
-    statements = list(_statements(_recipes(text) if is_makefile else text))
+    statements = list(_statements(text))
     if not any(re.match(r"for\s", each) or TASK in each for _, each in statements):
         return None
     found, lists = ShellGrid(), dict[str, list[str]]()
@@ -68,18 +65,6 @@ def sweep_in(text: str, *, is_makefile: bool = False) -> ShellGrid | None:
     if not found.grids:
         raise UserError(f"no plain values reach {found.line!r}", HINT)
     return found
-
-
-def _recipes(text: str) -> str:
-    """The recipes of a Makefile as a shell reads them."""
-    made = dict(re.findall(r"^(\w+)\s*[:?]?=\s*(.*?)\s*$", text, re.MULTILINE))
-    lines = []
-    for line in text.split("\n"):
-        recipe = line[1:].lstrip("@-") if line.startswith("\t") else ""
-        for _ in made:
-            recipe = re.sub(r"\$[({](\w+)[)}]", lambda name: made.get(name[1], name[0]), recipe)
-        lines.append(recipe.replace("$$", "$"))
-    return "\n".join(lines)
 
 
 def _statements(text: str) -> list[tuple[int, str]]:

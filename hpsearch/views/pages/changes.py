@@ -38,8 +38,7 @@ class ChangeForms:
         self._one_at_a_time = asyncio.Lock()
 
     def endpoint(self, change: Change) -> Callable[[Request], Awaitable[Response]]:
-        """The endpoint of a form: leads back to the study's page, or shows that of the form
-        again."""
+        """The endpoint of a form: leads back to the study's page, or shows that of the form."""
 
         async def respond(request: Request) -> Response:
             form = await self._form(request)
@@ -57,8 +56,7 @@ class ChangeForms:
         return respond
 
     async def _form(self, request: Request) -> dict[str, str]:
-        """The fields of a form of our own pages. Raises HTTPException for another, or a large
-        one."""
+        """The fields of a form of our own pages. Raises HTTPException for any other."""
         if int(request.headers.get("content-length", 0)) > MOST_BYTES:
             raise HTTPException(413, f"a form may have at most {MOST_BYTES} bytes")
         sent = await request.form()

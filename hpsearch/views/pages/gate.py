@@ -30,7 +30,6 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 COOKIE = "hpsearch-dashboard"
 """The beginning of the cookie's name; it ends with the port, so that each dashboard has its own."""
-
 READING = ("GET", "HEAD", "OPTIONS")  # methods of requests that change nothing
 
 _HEADERS = {

@@ -75,8 +75,7 @@ MOST_REPORTS = 8
 
 
 class Pages:
-    """The pages on the studies of a database and on their trials; without a `form_token` they have
-    no forms."""
+    """The pages on the studies of a database; without a `form_token` they have no forms."""
 
     def __init__(self, store: Store, form_token: str | None) -> None:
         self._store = store

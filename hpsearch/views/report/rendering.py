@@ -177,8 +177,7 @@ def line_in_markdown(pieces: Pieces) -> str:
 
 @cache
 def templates_of(*packages: str, escape: bool = True) -> Environment:
-    """The templates of the report, and those of the folder `templates` of other packages; with
-    `escape` they are HTML."""
+    """The templates of the report and of other packages; with `escape` they are HTML."""
     places = [PackageLoader(package) for package in (*packages, "hpsearch.views.report")]
     made = Environment(
         loader=ChoiceLoader(places),

@@ -201,7 +201,6 @@ def result_tables(
 BAR = 24  # columns of a bar
 MOST_DECISIONS = 5
 AROUND = 18  # lines of a panel beside its running trials, at the most
-
 CHANGING = frozenset(DecisionKind) - {DecisionKind.START, DecisionKind.CONTINUE, DecisionKind.DROP}
 """The decisions that change how a study stands."""
 

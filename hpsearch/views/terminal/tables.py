@@ -156,8 +156,7 @@ def best(
 
 
 def trials(listed: Sequence[TrialRow], metric: str, width: Width) -> Table:
-    """Trials, one a line: the value of each, the best on its way, and where another one is its last
-    value of `metric`, that too."""
+    """Trials, one a line, each with its best value, and where another one came last, that too."""
     lasts = [row.value if row.values else row.metrics.get(metric, row.value) for row in listed]
     is_expected = any(expectation(row) is not None for row in listed)
     heads: list[Head] = [("trial", NUMERIC), "state", ("value", NUMERIC)]

@@ -59,10 +59,7 @@ def _trial_facts(detail: TrialDetail, disk: int | None) -> dict[str, str]:
     over = f", exceeds limits by {row.violation:.1%}" if row.violation else ""
     has_trained_on = row.seen_at not in (None, row.resource)
     best = f" at {number(row.seen_at)}, the best on the way" if has_trained_on else ""
-    facts = {
-        "trial": f"{row.number}, {row.state.value}{role}",
-        "value": values(row) + best + over,
-    }
+    facts = {"trial": f"{row.number}, {row.state.value}{role}", "value": values(row) + best + over}
     if has_trained_on:
         facts["last"] = number(row.last)
     if expectation(row) is not None:

@@ -162,18 +162,13 @@ LOOPS = {
         "  --out results/${SLURM_ARRAY_TASK_ID}\n",
         {"lr": (0.1, 0.2), "sizes": (16, 32)},
     ),
-    "a Makefile": (
-        "LRS = 0.1 0.2\n\nsweep:\n"
-        "\t@for lr in $(LRS); do \\\n\t  python t.py --lr $$lr; \\\n\tdone\n",
-        {"lr": (0.1, 0.2)},
-    ),
 }  # fmt: skip
 
 
 @pytest.mark.parametrize("kind", LOOPS)
 def test_the_grids_of_plain_loops_are_choices(tmp_path, kind):
     text, grids = LOOPS[kind]
-    script = tmp_path / ("Makefile" if kind == "a Makefile" else "sweep.sh")
+    script = tmp_path / "sweep.sh"
     script.write_text(text)
     path = tmp_path / "study.yaml"
     write_from_program(path, str(script), StudyOptions())

@@ -16,8 +16,7 @@ from pathlib import Path
 
 from trials.checkpoints.disk import trees
 
-_locks: dict[Path, int] = {}
-"""The handles that lock the drafts of this process."""
+_locks: dict[Path, int] = {}  # the handles that lock the drafts of this process
 
 
 def new(parent: Path, prefix: str, mode: int = 0o777) -> Path:

@@ -11,12 +11,9 @@ from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
 
-MOST_BYTES = 4 << 20
-"""The size at which a log is put aside, as the only earlier part that is kept."""
-EARLIER = ".earlier"
-"""Ends the name of the part that was put aside."""
-OURS = "[hpsearch] "
-"""Begins the lines of this program's own."""
+MOST_BYTES = 4 << 20  # the size at which a log is put aside, as the only earlier part that is kept
+EARLIER = ".earlier"  # ends the name of the part that was put aside
+OURS = "[hpsearch] "  # begins the lines of this program's own
 
 _cutting = threading.Lock()
 

@@ -25,8 +25,7 @@ def component(name: object) -> str:
 
 
 def relative(name: object) -> str:
-    """The name, if it is that of a file below a folder: components, joined by slashes. Raises
-    UnsafeName if it is not."""
+    """The name, if it is that of a file below a folder, with slashes. Raises UnsafeName."""
     if not isinstance(name, str):
         return component(name)
     return "/".join(map(component, name.split("/")))

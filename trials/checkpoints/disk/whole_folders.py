@@ -28,10 +28,8 @@ from trials.checkpoints.disk import drafts, trees
 from trials.checkpoints.disk.names import UnsafeName, below, relative
 from trials.foreign import MOST_OF_A_TRACEBACK, text_of
 
-MANIFEST = "manifest.json"
-"""The file of a sealed folder that names all others, written last."""
-FULL_BYTES = 1 << 20
-"""A disk with less space than this counts as full."""
+MANIFEST = "manifest.json"  # the file of a sealed folder that names all others, written last
+FULL_BYTES = 1 << 20  # a disk with less space than this counts as full
 AT_ONCE = 8  # files that are hashed or flushed side by side
 _DISK_FULL = (errno.ENOSPC, errno.EDQUOT)
 _TAKEN = (errno.EEXIST, errno.ENOTEMPTY)

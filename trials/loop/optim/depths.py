@@ -10,8 +10,7 @@ from torch import nn
 _LAYER = re.compile(r"(?:^|\.)(?:layers?|h|blocks?|stages?)\.(\d+)\.")
 """``encoder.layer.3.`` (BERT), ``transformer.h.3.`` (GPT-2), ``model.layers.3.`` (Llama);
 ``stages.3.layers.1.`` counts by its stage (residual networks)."""
-_HEAD = -1
-"""Stands for the head's depth until it is known."""
+_HEAD = -1  # stands for the head's depth until it is known
 
 
 def depths(parameters: Iterable[tuple[str, torch.Tensor]]) -> dict[str, int]:
@@ -44,8 +43,7 @@ def depths(parameters: Iterable[tuple[str, torch.Tensor]]) -> dict[str, int]:
 
 
 def hidden_matrices(model: nn.Module) -> set[str]:
-    """The names of a model's matrices, without embeddings and the head. Without numbered layers,
-    the last matrix is the head."""
+    """The names of a model's matrices, without embeddings and the head, if need be the last one."""
     found = depths(model.named_parameters())
     embeddings = set()
     for name, module in model.named_modules():

@@ -13,11 +13,9 @@ from trials.settings import Settings
 
 CAPTURABLE = ("adamw", "adam", "sgd", "nesterov")
 """Optimizers whose steps do not wait for the device."""
-FACTOR = "factor"
-"""The key of a parameter group's factor of the learning rate."""
+FACTOR = "factor"  # the key of a parameter group's factor of the learning rate
 
-ParameterGroup = dict[str, Any]
-"""Parameters and their options, for an optimizer of torch."""
+ParameterGroup = dict[str, Any]  # parameters and their options, for an optimizer of torch
 
 
 def build(
@@ -80,10 +78,8 @@ def parameter_groups(
     Layer-wise decay (Howard and Ruder 2018; ELECTRA, BEiT): the factor is 1 for the head, and falls
     by `layer_decay` from each layer to the one below, down to the embeddings.
 
-    Args:
-        settings: `weight_decay` and `layer_decay` count.
-        among: The names of the parameters to take; None for all.
-    """
+    `settings`: `weight_decay` and `layer_decay` count. `among`: the names of the parameters to
+    take; None for all."""
     depth = depths(model.named_parameters())
     head = max(depth.values(), default=0)
     by_layers = settings.layer_decay != 1

@@ -10,8 +10,7 @@ from collections.abc import Callable
 
 ONE_CYCLE_START = 1 / 25
 """The beginning of one_cycle, as a share of the peak (Smith and Topin 2018)."""
-ONE_CYCLE_RISE = 0.3
-"""The rising share of one_cycle if no warm-up is set."""
+ONE_CYCLE_RISE = 0.3  # the rising share of one_cycle if no warm-up is set
 STEP_FACTOR = 0.1
 STEP_AT = (0.5, 0.75)
 """The drops of `step`, as shares of the budget after the warm-up (He et al. 2016, on CIFAR-10)."""

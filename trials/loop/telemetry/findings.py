@@ -11,24 +11,18 @@ from statistics import fmean
 from trials.contract import Budget, Finding, Severity
 from trials.loop.telemetry.history import Losses, RunHistory
 
-Check = Callable[[RunHistory], str | None]
-"""Finds evidence in a history, or None."""
+Check = Callable[[RunHistory], str | None]  # finds evidence in a history, or None
 
-FEWEST_POINTS = 20
-"""Points of a series below which a check finds nothing."""
-FEWEST_REPORTS = 4
-"""Reports below which a check finds nothing: two points do not make a trend."""
-
+FEWEST_POINTS = 20  # points of a series below which a check finds nothing
+FEWEST_REPORTS = 4  # reports below which a check finds nothing: two points do not make a trend
 DIVERGED_RATIO = 1.5
 """The last tenth's mean loss over the lowest tenth's. Batches are noisy, tenths are not."""
 DIVERGED_MARGIN = 0.05
 """The least difference of the two: near a loss of 0, one hard batch makes any ratio."""
-PLATEAU_GAIN = 0.01
-"""The least fall of the validation loss in the second half of a run, as a share."""
+PLATEAU_GAIN = 0.01  # the least fall of the validation loss in the second half of a run, as a share
 OVERFIT_RISE = 0.05
 """The rise of the validation loss above its best, as a share; by chance it rises less."""
-OVERFIT_FALL = 0.05
-"""The fall of the training loss meanwhile, as a share."""
+OVERFIT_FALL = 0.05  # the fall of the training loss meanwhile, as a share
 
 
 def diagnose(history: RunHistory, checks: Sequence[Check] | None = None) -> tuple[Finding, ...]:
@@ -43,8 +37,7 @@ def diagnose(history: RunHistory, checks: Sequence[Check] | None = None) -> tupl
 
 
 def beyond_budget(resource: float, budget: Budget) -> Finding:
-    """The finding on a run that trained to a resource beyond its budget, where nothing counts but
-    its result."""
+    """The finding on a run that trained beyond its budget, where only its result counts."""
     what = f"it went on to {resource:g}, beyond its budget of {budget.total:g} {budget.unit.value}"
     hint = "in a new study, raise per_trial to the most that a trial reports"
     return Finding("beyond_budget", f"{what}: {hint}", Severity.WARNING)

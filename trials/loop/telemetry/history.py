@@ -9,17 +9,12 @@ from dataclasses import asdict, dataclass
 from statistics import fmean
 from typing import Any
 
-MOST = 256
-"""The points of a series."""
+MOST = 256  # the points of a series
 
 
 class Series:
-    """Numbers in order, in at most `MOST` points.
-
-    Attributes:
-        points: Means of numbers that follow each other.
-        every: Numbers in a point.
-    """
+    """Numbers in order, in at most `MOST` points. `points`: means of numbers that follow each
+    other. `every`: numbers in a point."""
 
     def __init__(self) -> None:
         self.points: list[float] = []
@@ -58,17 +53,13 @@ class Losses:
 
 @dataclass(frozen=True)
 class RunHistory:
-    """A run's history, as plain values.
-
-    Args:
-        losses: The training loss, in order; one point is the mean of `every` steps.
-        counted: The word for what `step` counts.
-    """
+    """A run's history, as plain values."""
 
     losses: tuple[float, ...] = ()
+    """The training loss, in order; one point is the mean of `every` steps."""
     every: int = 1
     reports: tuple[Losses, ...] = ()
-    counted: str = "step"
+    counted: str = "step"  # the word for what `step` counts
 
 
 class Trace:

@@ -29,20 +29,15 @@ _SAVED = (
 
 @dataclass(frozen=True)
 class TakenStep:
-    """One optimizer step.
-
-    Args:
-        weight: Targets in its batch.
-        loss: This rank's share of the mean loss of a target: a scalar, still on the device.
-        norm: The gradient norm before clipping: a scalar, still on the device.
-    """
+    """One optimizer step."""
 
     number: int
     rate: float
     samples: int
-    weight: float
+    weight: float  # targets in its batch
     loss: torch.Tensor
-    norm: torch.Tensor
+    """This rank's share of the mean loss of a target: a scalar, still on the device."""
+    norm: torch.Tensor  # the gradient norm before clipping: a scalar, still on the device
 
 
 class Telemetry:

@@ -26,8 +26,7 @@ from trials.tasks.function.report_history import ReportHistory
 FILES, PROGRESS, PARAMS = "folder", "progress.json", "params.json"
 SHARE = 0.01
 """The share of the time that a program may be suspended for checkpoints that nobody waits for."""
-FIRST_COST_S = 0.05
-"""The expected cost of the first checkpoint."""
+FIRST_COST_S = 0.05  # the expected cost of the first checkpoint
 _PREFIX = "attempt-"
 
 Signature = tuple[tuple[str, int, int, int], ...]

@@ -6,17 +6,16 @@ linked. Where the system has user namespaces (`unshare`), its processes can only
 and see the harness and the history of git as empty.
 """
 
-import hashlib
 import os
 import subprocess
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
+from trials.checkpoints.disk.whole_folders import digest_of_file
 from trials.contract import Code, ProgramFailed
 
-PATIENCE_S = 900.0
-"""The time that git may take, or what measures a trial."""
+PATIENCE_S = 900.0  # the time that git may take, or what measures a trial
 
 _CONFINE = """
 set -e
@@ -93,22 +92,18 @@ def apply(tree: Path, patch: str) -> None:
 
 
 def digests(folder: Path, names: Iterable[str]) -> dict[str, str]:
-    """The SHA-256 of files, and of all files in folders, by their paths from a folder; those that
-    are not there are left out."""
+    """The SHA-256 of files, also those in folders, by their paths; without those not there."""
     found: dict[str, str] = {}
     for name in names:
         place = folder / name
         files = [each for each in (place, *sorted(place.rglob("*"))) if each.is_file()]
         for path in files:
-            with path.open("rb") as file:
-                digest = hashlib.file_digest(file, "sha256")
-            found[os.path.relpath(path, folder)] = digest.hexdigest()
+            found[os.path.relpath(path, folder)] = digest_of_file(path)
     return found
 
 
 def check_out(code: Code, folder: Path, harness: Iterable[str], home: Path) -> Path:
-    """Make a checkout for the folder of a study file, below `home`, and return what that folder is
-    in it."""
+    """Make a checkout of a study file's folder, below `home`, and return the folder in it."""
     root, tree = root_of(folder), home / "code"
     named = [folder.resolve() / name for name in harness]
     extract(root, code.commit, tree, [os.path.relpath(path, root) for path in named])

@@ -10,16 +10,12 @@ from pathlib import Path
 from trials.checkpoints.disk.log_file import OURS, LogFile
 from trials.descriptions.report_pattern import visible
 
-LAST_LINES = 20
-"""Lines of a log that a failure repeats."""
-LETTERS = 500
-"""Letters of a line that are kept."""
-
+LAST_LINES = 20  # lines of a log that a failure repeats
+LETTERS = 500  # letters of a line that are kept
 _TRACEBACK, _IGNORED = "Traceback (most recent call last)", "Exception ignored in"
 _RANK = re.compile(r"^(?:\[(?:rank|default)?\d+\]:|\[\d+,\d+\]<\w+>:)\s?")
 """Begins the lines of several processes, as torchrun and mpirun print them."""
-_OF_A_GROUP = re.compile(r"^\s+(?:\||\+-)\s?")
-"""Begins the lines of an `ExceptionGroup`."""
+_OF_A_GROUP = re.compile(r"^\s+(?:\||\+-)\s?")  # begins the lines of an `ExceptionGroup`
 _NEXT_OF_A_GROUP = re.compile(r"\s+\+[+-]+ \d+ -+")
 _INSIDE = re.compile(r"\s|[│╭╰╮╯❱─┏┃┗]|$")
 """Begins the lines of a traceback, also of rich's, but for the exception's own."""

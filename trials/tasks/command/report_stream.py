@@ -24,14 +24,10 @@ from trials.tasks.command.program import LineReader, Source
 
 LONGEST_LINE = 1 << 20
 """Bytes. A longer line is not a report, and goes to the log in pieces."""
-LETTERS = 200
-"""Letters of a line that a message repeats."""
-MOST_SLOW = 10
-"""Lines that may take too long to be searched."""
-CURSOR_UP, BAR = b"\x1b[A", b"%|"
-"""Moves to the line above; a part of every bar of tqdm."""
-FROM_0 = "+1"
-"""The end of the name of a resource that is counted from 0."""
+LETTERS = 200  # letters of a line that a message repeats
+MOST_SLOW = 10  # lines that may take too long to be searched
+CURSOR_UP, BAR = b"\x1b[A", b"%|"  # moves to the line above; a part of every bar of tqdm
+FROM_0 = "+1"  # the end of the name of a resource that is counted from 0
 
 
 class ReportStream:

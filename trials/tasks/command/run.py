@@ -32,35 +32,25 @@ from trials.tasks.command.program import Program, Source, own_environment
 from trials.tasks.command.report_stream import ReportLine, ReportStream
 
 _IMPORT = "No module named"  # in the output of a Python that lacks a package
-POLL_S = 0.1
-"""The longest wait for news before the run hands control back to its worker."""
-FINISH_S = 300.0
-"""The time that a program may take to end after its last report."""
-LOOK_S = 0.05
-"""Between two looks at a program's files and reports."""
-SETTLE_S = 1.0
-"""The time until two looks in a row must have shown the same."""
+POLL_S = 0.1  # the longest wait for news before the run hands control back to its worker
+FINISH_S = 300.0  # the time that a program may take to end after its last report
+LOOK_S = 0.05  # between two looks at a program's files and reports
+SETTLE_S = 1.0  # the time until two looks in a row must have shown the same
 
 
 @dataclass(frozen=True)
 class Command:
-    """A command as a study file states it.
-
-    Args:
-        surround: What its program is started with in an attempt.
-        patterns: The patterns of reports; empty if they are lines of JSON, or rows of CSV.
-        ends_early: Whether it may end before its budget: with exit code 0 it is complete then.
-        resumes: Whether it continues from the files of its folder.
-    """
+    """A command as a study file states it."""
 
     task: Mapping[str, Any]
     line: CommandLine
     base: Path  # the folder that it runs in
     root: Path  # the folder of the study file
-    surround: Callable[[Start], Surroundings]
+    surround: Callable[[Start], Surroundings]  # what its program is started with in an attempt
     patterns: tuple[ReportPattern, ...]
-    ends_early: bool
-    resumes: bool
+    """The patterns of reports; empty if they are lines of JSON, or rows of CSV."""
+    ends_early: bool  # whether it may end before its budget: with exit code 0 it is complete then
+    resumes: bool  # whether it continues from the files of its folder
 
 
 class CommandRun:

@@ -10,8 +10,7 @@ from pathlib import Path
 _HEAD_BYTES = 4096
 _ELF, _WINDOWS, _MARK = b"\x7fELF", b"MZ", b"\xef\xbb\xbf"
 _APPLE = (b"\xcf\xfa\xed\xfe", b"\xca\xfe\xba\xbe")
-_MACHINE = slice(18, 20)
-"""The bytes of an ELF file that name its processor."""
+_MACHINE = slice(18, 20)  # the bytes of an ELF file that name its processor
 _PYTHON = re.compile(r"python[0-9.]*$")
 
 

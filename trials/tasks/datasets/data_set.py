@@ -67,8 +67,7 @@ Examples = TypeVar("Examples")
 
 
 class DataSet(abc.ABC, Generic[SpecT, Examples]):
-    TYPES: ClassVar[tuple[type, ...]]
-    """The dataclasses that prepared data is made of."""
+    TYPES: ClassVar[tuple[type, ...]]  # the dataclasses that prepared data is made of
     UNIT: ClassVar[str] = "row"
 
     def __init__(self, spec: SpecT) -> None:
@@ -134,8 +133,7 @@ class DataSet(abc.ABC, Generic[SpecT, Examples]):
         return problems
 
     def prepare(self, settings: Any) -> Any:
-        """Read, check, split and encode. Raises TaskError: with every problem of the data or the
-        model."""
+        """Read, check, split and encode. Raises TaskError with every problem."""
         parts, problems = self._parts(*self._train())
         if problems or parts is None:
             raise TaskError(problems)

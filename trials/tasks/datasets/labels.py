@@ -12,10 +12,8 @@ import numpy.typing as npt
 from trials.contract import Problem
 from trials.descriptions.cells import number_in
 
-FIRST = 5
-"""Rows or classes that a problem names."""
-LONGEST = 60
-"""Letters of a name that a problem shows."""
+FIRST = 5  # rows or classes that a problem names
+LONGEST = 60  # letters of a name that a problem shows
 _WHOLE = re.compile(r"-?[0-9]{1,18}")
 
 
@@ -62,8 +60,7 @@ def grouped(groups: Iterable[Iterable[str]]) -> str:
 
 
 def folded(name: str) -> str:
-    """A name without what people do not see or mean: case, white space, forms of a letter or of a
-    number."""
+    """A name without what people do not see or mean: case, blanks, forms of letters and digits."""
     plain = unicodedata.normalize("NFKC", name).casefold()
     shown = "".join(
         letter

@@ -13,8 +13,7 @@ Floats = npt.NDArray[np.float64]
 FAR = 30.0
 """The distance from the median, in widths of the middle half, from which on a number lies far from
 the others. Skewed quantities, such as incomes, reach 10 to 20."""
-NEARLY_ALL = 0.9
-"""The share of the rows from which on one class makes accuracy say little."""
+NEARLY_ALL = 0.9  # the share of the rows from which on one class makes accuracy say little
 
 
 def on_classes(counts: collections.Counter[str], unit: str) -> Iterator[str]:
@@ -62,8 +61,7 @@ def on_outliers(numbers: Floats, unit: str) -> str | None:
 def on_shared(
     known: Collection[Hashable], other: Sequence[Hashable], unit: str, what: str
 ) -> Iterator[str]:
-    """The sentence on rows that are in two parts of the data. `what`: the end of the sentence,
-    after "rows"."""
+    """The sentence on rows that are in two parts of the data. `what` ends it, after "rows"."""
     shared = sum(key in known for key in other)
     if not shared:
         return

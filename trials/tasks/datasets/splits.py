@@ -6,8 +6,7 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-Mask = npt.NDArray[np.bool_]
-"""True for the chosen examples, shape (n,)."""
+Mask = npt.NDArray[np.bool_]  # true for the chosen examples, shape (n,)
 
 
 def stratified(labels: Sequence[str], fraction: float, seed: int) -> Mask:

@@ -18,8 +18,7 @@ from trials.settings import some
 from trials.tasks.datasets.labels import LONGEST, listed
 
 """Columns that a problem lists."""
-SEPARATED = (".csv", ".tsv")
-"""Suffixes of files whose separator is found."""
+SEPARATED = (".csv", ".tsv")  # suffixes of files whose separator is found
 LARGEST = float(np.finfo(np.float32).max)
 """The largest number, by its absolute value, that a model can read."""
 

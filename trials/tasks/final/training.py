@@ -21,26 +21,22 @@ from trials.tasks.final.parts import FinalParts
 from trials.tasks.final.versions import checkpoints_in, model_in, put_next, workplace
 from trials.tasks.workloads.trained_task import BuiltInTask
 
-ABOUT = "training.json"
-"""The file beside the model with its origin and its metrics."""
+ABOUT = "training.json"  # the file beside the model with its origin and its metrics
 
 
 @dataclass(frozen=True)
 class Plan:
-    """A final training.
-
-    Args:
-        joined: Train on training and validation data together, to the end: without validation data
-            it neither stops early nor chooses a checkpoint.
-        provenance: More facts for `training.json`, such as the origin of the configuration.
-    """
+    """A final training."""
 
     params: Mapping[str, Any]
     seed: int
     budget: Budget
     joined: bool
+    """Train on training and validation data together, to the end: without validation data it
+    neither stops early nor chooses a checkpoint."""
     device: str
     provenance: Mapping[str, Any]
+    """More facts for `training.json`, such as the origin of the configuration."""
     arithmetic: Arithmetic
     goal: Goal | None = None
 
@@ -66,12 +62,8 @@ def train(
     """Train, evaluate and write the next version. Returns the version's folder; None if
     `should_stop` ended the training, which the same call continues. Raises TaskError if the task
     cannot be trained like this, its data or its settings do not fit, or another process trains the
-    same.
-
-    Args:
-        say: Receives the progress, one line at a time.
-        should_stop: Called after every step.
-    """
+    same. `say`: receives the progress, one line at a time. `should_stop`: called after every
+    step."""
     job = _job(task, plan)
     files = {key: sha256(path) for key, path in job.parts.files.items()}
     fingerprints = {"data": job.parts.fingerprint(job.data), "files": files}

@@ -20,8 +20,7 @@ from trials.contract import TaskError
 
 _CHECKPOINTS = "checkpoints"
 _MODEL = "model-"
-_OF_THE_RUN = (MANIFEST, STATE, "state.json")
-"""Files that only a run needs, and not a model."""
+_OF_THE_RUN = (MANIFEST, STATE, "state.json")  # files that only a run needs, and not a model
 
 
 @contextmanager

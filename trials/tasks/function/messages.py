@@ -10,21 +10,13 @@ from trials.contract import Finding, Item
 
 @dataclass(frozen=True, slots=True)
 class Begin:
-    """Begins an attempt; the descriptors of its standard output and standard error follow.
+    """Begins an attempt; the descriptors of its standard output and standard error follow."""
 
-    Args:
-        task: A `FunctionTask`, pickled: an error while it is unpickled is one of the attempt.
-        setup: Its `Setup`, pickled.
-        environment: The worker's environment variables.
-        has_ranks: Other processes train it, too.
-        stays: The process takes other attempts of this task.
-    """
-
-    task: bytes
-    setup: bytes
-    environment: Mapping[str, str]
-    has_ranks: bool
-    stays: bool
+    task: bytes  # a `FunctionTask`, pickled: an error while it is unpickled is one of the attempt
+    setup: bytes  # its `Setup`, pickled
+    environment: Mapping[str, str]  # the worker's environment variables
+    has_ranks: bool  # other processes train it, too
+    stays: bool  # the process takes other attempts of this task
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,16 +52,12 @@ class Ready:
 
 @dataclass(frozen=True, slots=True)
 class Said:
-    """What the function says; it waits for `GoOn`.
-
-    Args:
-        best: The checkpoint of the best report of the attempt so far.
-        library: The library that may be imported ahead of the next attempt; None for none.
-    """
+    """What the function says; it waits for `GoOn`."""
 
     item: Item
-    best: Path | str | None
+    best: Path | str | None  # the checkpoint of the best report of the attempt so far
     library: str | None = None
+    """The library that may be imported ahead of the next attempt; None for none."""
 
 
 @dataclass(frozen=True, slots=True)

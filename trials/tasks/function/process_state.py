@@ -22,12 +22,9 @@ from trials.devices.memory import LEAK_BYTES, allocated_bytes, release_memory
 from trials.tasks.function.library_state import OF_LIBRARIES
 from trials.tasks.function.python_state import ENVIRONMENT, FILTERS, Loggers, StatePart, of_python
 
-HEAVY = "torch"
-"""The library whose import takes long, and whose state is put back."""
-JOIN_S = 1.0
-"""The time in which threads may end by themselves."""
-_STAYING = ("tqdm",)
-"""The packages whose threads do nothing between two trials."""
+HEAVY = "torch"  # the library whose import takes long, and whose state is put back
+JOIN_S = 1.0  # the time in which threads may end by themselves
+_STAYING = ("tqdm",)  # the packages whose threads do nothing between two trials
 
 
 class ProcessState:

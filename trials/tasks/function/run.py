@@ -24,8 +24,7 @@ from trials.tasks.function.trial import FunctionTrial
 
 log = logging.getLogger(__name__)
 
-POLL_S = 0.2
-"""The longest wait for a report before the run hands control back to its worker."""
+POLL_S = 0.2  # the longest wait for a report before the run hands control back to its worker
 GRACE_S = 20.0
 """The time that the function of a closed run may take to end before its process is killed."""
 

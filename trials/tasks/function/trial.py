@@ -27,7 +27,6 @@ from trials.tasks.function.report_history import ReportHistory
 T = TypeVar("T")
 
 OFTEN = 1.1  # the factor by which it has grown when it is noted again
-
 _ELAPSED, _HISTORY = ".elapsed.json", ".reports.json"
 
 

@@ -31,29 +31,22 @@ from trials.loop.optim.depths import hidden_matrices
 from trials.settings import Settings, nearest
 from trials.tasks.huggingface.pretrained import write_description
 
-ADAPTERS, CONFIG = "adapter_model.safetensors", "adapter_config.json"
-"""Peft's names of the files."""
+ADAPTERS, CONFIG = "adapter_model.safetensors", "adapter_config.json"  # peft's names of the files
 AUTO = "auto"
 _NAME = "default"
 _ADAPTER = ".lora_"
-_PREFIX = "base_model.model."
-"""The prefix that peft writes before the model's own names."""
+_PREFIX = "base_model.model."  # the prefix that peft writes before the model's own names
 
 
 @dataclass(frozen=True)
 class Base:
-    """The weights that adapters belong to.
-
-    Args:
-        name: The pretrained model in the study file; None for a model from scratch, whose weights
-            derive from the trial's seed.
-        revision: The hub's commit; None for a local folder.
-        dtype: The type of the weights in the model's own files.
-    """
+    """The weights that adapters belong to."""
 
     name: str | None
-    revision: str | None
-    dtype: torch.dtype
+    """The pretrained model in the study file; None for a model from scratch, whose weights derive
+    from the trial's seed."""
+    revision: str | None  # the hub's commit; None for a local folder
+    dtype: torch.dtype  # the type of the weights in the model's own files
 
 
 SCRATCH = Base(name=None, revision=None, dtype=torch.float32)
@@ -242,8 +235,7 @@ class TransformerFiles:
             (folder / name).unlink(missing_ok=True)
 
     def take(self, folder: Path) -> None:
-        """Load the weights of a merged model, in the type of the base, in place of adapters that
-        are not trained."""
+        """Load the weights of a merged model, in the base's type, instead of untrained adapters."""
         model = self._model
         frozen = next(tensor for tensor in model.parameters() if not tensor.requires_grad)
         device, dtype = frozen.device, frozen.dtype

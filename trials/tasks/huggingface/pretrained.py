@@ -1,5 +1,4 @@
-"""Pretrained models: errors of loading, weights that are missing, and the files of a configuration
-with its code."""
+"""Pretrained models: errors of loading, missing weights, and the files of a configuration."""
 
 import logging
 from collections.abc import Iterator, Mapping
@@ -14,8 +13,7 @@ from trials.settings import some
 
 log = logging.getLogger(__name__)
 
-MOST_NAMED = 5
-"""Weights that a message lists."""
+MOST_NAMED = 5  # weights that a message lists
 WRAPPERS = ("_orig_mod", "module", "_fsdp_wrapped_module", "_checkpoint_wrapped_module")
 """The words that torch.compile, data parallelism, FSDP and its checkpoints put into names."""
 

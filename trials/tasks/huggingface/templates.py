@@ -29,20 +29,14 @@ from trials.tasks.huggingface.tokenizer import SCRATCH_POSITIONS, TOKEN_TYPES
 
 @dataclass(frozen=True)
 class ModelKind:
-    """A kind of model.
+    """A kind of model."""
 
-    Args:
-        auto: The class of transformers that loads and builds models of this kind.
-        labels: The names of its classes; empty if it has none of its own.
-        padding: The token that fills a batch; None for models without tokens.
-        problem: Transformers' `problem_type` of a classifier, which its pipelines follow; None for
-            classes that exclude each other.
-    """
-
-    auto: Any
-    labels: tuple[str, ...]
-    padding: int | None
+    auto: Any  # the class of transformers that loads and builds models of this kind
+    labels: tuple[str, ...]  # the names of its classes; empty if it has none of its own
+    padding: int | None  # the token that fills a batch; None for models without tokens
     problem: str | None = None
+    """Transformers' `problem_type` of a classifier, which its pipelines follow; None for classes
+    that exclude each other."""
 
     @property
     def names(self) -> dict[str, Any]:

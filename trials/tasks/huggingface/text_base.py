@@ -13,17 +13,13 @@ from trials.tasks.workloads.trained_task import TrainedTask
 
 @dataclass(frozen=True)
 class TextSpec(DataSpec):
-    """The parsed part.
-
-    Args:
-        fields: The values of the task's own fields, most of them names of columns. A field that
-            names several columns is here once for each, as ``text[0]``.
-        model: The model to train, where no setting names another one.
-    """
+    """The parsed part."""
 
     kind: str
     fields: Mapping[str, str]
-    model: Pretrained | Scratch
+    """The values of the task's own fields, most of them names of columns. A field that names
+    several columns is here once for each, as ``text[0]``."""
+    model: Pretrained | Scratch  # the model to train, where no setting names another one
     trusted: bool
     is_balanced: bool
 
@@ -74,8 +70,7 @@ class TextTask(TrainedTask[TextSpec]):
     """A task on texts. A kind names its own fields, its data and its workload."""
 
     DATA_SETTINGS: ClassVar[tuple[str, ...]] = ("max_length", "model")
-    FIELDS: ClassVar[Mapping[str, str]]
-    """The task's own fields with their default values."""
+    FIELDS: ClassVar[Mapping[str, str]]  # the task's own fields with their default values
 
     def __init__(self, task: Mapping[str, Any], base: Path) -> None:
         super().__init__(task, base, TextSpec.parse(task, base, self.FIELDS))

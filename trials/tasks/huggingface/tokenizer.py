@@ -1,5 +1,4 @@
-"""The tokenizer of a text model: the pretrained one's own, or word pieces or byte pairs learnt from
-the texts."""
+"""The tokenizer of a text model: the pretrained one's own, or one learnt from the texts."""
 
 from __future__ import annotations
 
@@ -22,8 +21,7 @@ FILL, END_OF_SEQUENCE = "<pad>", "</s>"
 TOKEN_TYPES = "token_type_ids"  # noqa: S105 - no password: tokens are words here
 """An input of some models of pairs: the number of each token's text."""
 INPUTS = ("input_ids", "attention_mask")
-SCRATCH_POSITIONS = 512
-"""The longest text of a model from scratch, in tokens."""
+SCRATCH_POSITIONS = 512  # the longest text of a model from scratch, in tokens
 
 Cut = Mapping[str, tuple[int, int]]
 """By a setting of the longest text: the number of texts that are cut, and the number of all."""

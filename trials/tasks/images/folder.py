@@ -28,8 +28,7 @@ _NOT_OURS = ("__MACOSX", "@eaDir")
 """Folders that other programs add, like all whose names begin with a point."""
 _SPLITS = {"train", "training", "val", "valid", "validation", "dev", "test", "testing"}
 """Names of folders that hold classes, and are none."""
-_BITS_PER_SAMPLE = 258
-"""The number of a tag in TIFF."""
+_BITS_PER_SAMPLE = 258  # the number of a tag in TIFF
 
 
 @dataclass(frozen=True)

@@ -122,8 +122,7 @@ class ImageNetwork:
         ]
 
     def scores(self, images: torch.Tensor) -> torch.Tensor:
-        """The scores of all classes, shape (n, classes), of bytes of shape (n, height, width,
-        channels)."""
+        """The scores of all classes (n, classes), of bytes (n, height, width, channels)."""
         shares = images.permute(0, 3, 1, 2).float() / 255
         if self.side is not None:
             shares = scaled(shares, self.side)

@@ -1,5 +1,4 @@
-"""Image classification: a small residual network, or a pretrained model, learns the class of an
-image."""
+"""Image classification: a small residual network, or a pretrained model, learns classes."""
 
 import collections
 import hashlib
@@ -23,8 +22,7 @@ from trials.tasks.images import folder
 from trials.tasks.images.folder import Bytes
 from trials.tasks.workloads.trained_task import TrainedTask
 
-SIZE = 64
-"""Side of the squares that the images of a folder are scaled to, by default."""
+SIZE = 64  # side of the squares that the images of a folder are scaled to, by default
 
 
 @dataclass(frozen=True)

@@ -13,8 +13,7 @@ from trials.descriptions.models import Pretrained
 from trials.tasks.huggingface.pretrained import loading
 
 FILE = "preprocessor_config.json"
-BICUBIC = 3
-"""Pillow's number."""
+BICUBIC = 3  # pillow's number
 
 
 @dataclass(frozen=True)

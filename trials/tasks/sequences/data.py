@@ -7,14 +7,12 @@ import numpy as np
 from trials.data.batching import Ints, Sequences
 from trials.tasks.huggingface.tokenizer import Cut
 
-IGNORED = -100
-"""A token without a target (torch's own `ignore_index`)."""
+IGNORED = -100  # a token without a target (torch's own `ignore_index`)
 
 
 @dataclass(frozen=True)
 class Split:
-    """The samples of a split. `targets` are the tokens or classes to predict, `IGNORED` for
-    none."""
+    """The samples of a split. `targets`: tokens or classes to predict, `IGNORED` for none."""
 
     inputs: Sequences
     targets: Sequences
@@ -32,16 +30,12 @@ class Split:
 @dataclass(frozen=True)
 class Scored:
     """The targets of validation samples that are the same in every trial, however much of a sample
-    that trial reads.
+    that trial reads."""
 
-    Args:
-        targets: The tokens or classes to predict, never `IGNORED`.
-        cells: The place in a sample's inputs where the model predicts each target; `IGNORED` for a
-            target that was cut off, which counts as missed. None if every target has its own place.
-    """
-
-    targets: Sequences
+    targets: Sequences  # the tokens or classes to predict, never `IGNORED`
     cells: Sequences | None = None
+    """The place in a sample's inputs where the model predicts each target; `IGNORED` for a target
+    that was cut off, which counts as missed. None if every target has its own place."""
 
     @property
     def missed(self) -> int:
@@ -52,25 +46,20 @@ class Scored:
 
 @dataclass(frozen=True)
 class SequenceData:
-    """Prepared data: plain arrays, which may be read-only, and a little metadata.
-
-    Args:
-        labels: The names of the classes of a token; empty if tokens themselves are predicted.
-        tokenizer_files: The tokenizer as `save_pretrained` writes it, by file name.
-        scored: The targets that the validation samples are scored on; None for their own.
-        cut: The texts that are longer than a setting allows, of all texts.
-        scored_bytes: The UTF-8 bytes of the text that is scored, if tokens are predicted.
-    """
+    """Prepared data: plain arrays, which may be read-only, and a little metadata."""
 
     train: Split
     validation: Split
     padding: int
     vocabulary: int
-    tokenizer_files: dict[str, bytes]
+    tokenizer_files: dict[str, bytes]  # the tokenizer as `save_pretrained` writes it, by file name
     labels: tuple[str, ...] = ()
+    """The names of the classes of a token; empty if tokens themselves are predicted."""
     scored: Scored | None = None
+    """The targets that the validation samples are scored on; None for their own."""
     cut: Cut = field(default_factory=dict)
-    scored_bytes: int = 0
+    """The texts that are longer than a setting allows, of all texts."""
+    scored_bytes: int = 0  # the UTF-8 bytes of the text that is scored, if tokens are predicted
 
 
 SEQUENCE_TYPES: tuple[type, ...] = (SequenceData, Split, Scored, Sequences)

@@ -14,8 +14,7 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-Entity = tuple[str, int, int]
-"""Type, first place, and the place after the last."""
+Entity = tuple[str, int, int]  # type, first place, and the place after the last
 
 OUTSIDE = "O"
 _TAG = re.compile("([BIESLU])(?:[-_](.*))?")
@@ -73,12 +72,9 @@ def _strict(parts: Sequence[tuple[str, str]]) -> list[Entity]:
 
 
 class Counts(NamedTuple):
-    correct: int
-    """Predicted with their type and both ends right."""
-    existing: int
-    """In the truth."""
-    proposed: int
-    """Predicted."""
+    correct: int  # predicted with their type and both ends right
+    existing: int  # in the truth
+    proposed: int  # predicted
 
     def scores(self) -> dict[str, float]:
         """`precision`, `recall` and `f1`; 0 without entities."""

@@ -30,8 +30,7 @@ if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
 
 
-CONLL = (".conll", ".txt")
-"""Suffixes of files with a word and its tag on each line."""
+CONLL = (".conll", ".txt")  # suffixes of files with a word and its tag on each line
 _SPACES = re.compile(" +")
 _OPTIONS: dict[str, Any] = {"add_prefix_space": True}
 """For tokenizers of bytes, which otherwise treat the first word in another way."""

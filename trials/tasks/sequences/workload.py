@@ -47,8 +47,7 @@ class SequenceWorkload(BuiltInWorkload):
     model (`AUTO`, `scratch`). It overrides `keep`, `count` and `measure` for metrics of its own,
     and `scored` and `samples_of` if its model reads more than tokens and a mask."""
 
-    AUTO: ClassVar[Any]
-    """The class of transformers that loads and builds the models."""
+    AUTO: ClassVar[Any]  # the class of transformers that loads and builds the models
 
     def __init__(
         self, named: Pretrained | Scratch, data: SequenceData, settings: Settings, setup: Setup

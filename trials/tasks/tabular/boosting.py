@@ -26,21 +26,15 @@ _SIZES = re.compile(r"^tree_sizes=.*\n", re.MULTILINE)
 _IMPORTANCES = re.compile(r"^feature_importances:\n(?:.+\n)*\n", re.MULTILINE)
 """Those of the first segment alone; a model that is loaded counts its own."""
 _NUMBER = re.compile(r"^Tree=\d+$", re.MULTILINE)
-_SMALL = 1_000_000
-"""Cells of a table below which threads wait for each other longer than they work."""
+_SMALL = 1_000_000  # cells of a table below which threads wait for each other longer than they work
 
 
 @dataclass(frozen=True)
 class Trees:
-    """A model.
+    """A model."""
 
-    Args:
-        text: In LightGBM's own form; empty without trees.
-        ends: The iterations of boosting after each segment.
-    """
-
-    text: str = ""
-    ends: tuple[int, ...] = ()
+    text: str = ""  # in LightGBM's own form; empty without trees
+    ends: tuple[int, ...] = ()  # the iterations of boosting after each segment
 
     def after(self, segment: str, iterations: int) -> "Trees":
         """The model with the trees of one more segment."""
@@ -82,8 +76,7 @@ def scores_of_text(text: str, features: Floats) -> Floats:
 
 
 def _threads(features: Floats) -> int:
-    """The threads for some rows; 0 for those that the process is given. Results are the same with
-    any number."""
+    """The threads for some rows; 0 for those of the process. They do not change results."""
     return 1 if features.size < _SMALL else 0
 
 
@@ -116,18 +109,13 @@ def found_in(scores: Floats, *, is_class: bool) -> npt.NDArray[Any]:
 
 @dataclass
 class Boosting:
-    """Trees that grow on the rows of a table.
-
-    Args:
-        seed: The trial's.
-        trees: The model so far.
-    """
+    """Trees that grow on the rows of a table."""
 
     rows: TabularRows
     encoding: TabularEncoding
     settings: TabularSettings
-    seed: int
-    trees: Trees = field(default_factory=Trees)
+    seed: int  # the trial's
+    trees: Trees = field(default_factory=Trees)  # the model so far
 
     def __post_init__(self) -> None:
         from lightgbm import Dataset

@@ -28,13 +28,11 @@ MISSING_WORDS = frozenset(
     }
 )  # fmt: skip
 """Texts that stand for a missing number."""
-MOST_CLASSES = 20
-"""A target of more different whole numbers is a quantity, not a class."""
+MOST_CLASSES = 20  # a target of more different whole numbers is a quantity, not a class
 FEW = 0.05
 """The share of the filled rows of a column of numbers that may hold other texts; any share, if they
 are one text."""
-NAMES = 0.9
-"""The share of different texts among the filled rows from which on they name the row."""
+NAMES = 0.9  # the share of different texts among the filled rows from which on they name the row
 
 
 class ColumnUse(enum.Enum):
@@ -42,10 +40,8 @@ class ColumnUse(enum.Enum):
 
     NUMBERS = "numbers"
     CLASSES = "classes"
-    ONE_VALUE = "one value"
-    """Left out: all rows are alike."""
-    NAMES = "names"
-    """Left out: a class of one row teaches the model that row alone."""
+    ONE_VALUE = "one value"  # left out: all rows are alike
+    NAMES = "names"  # left out: a class of one row teaches the model that row alone
 
 
 @dataclass(frozen=True)
@@ -92,8 +88,7 @@ class ColumnTexts:
 
     @property
     def words(self) -> dict[str, int]:
-        """The number of rows with each text that neither is a number nor stands for a missing
-        one."""
+        """The rows with each text that neither is a number nor stands for a missing one."""
         others = [text for text in self.rows if text not in self.numbers]
         return {text: self.rows[text] for text in others if not _is_missing(text)}
 
@@ -162,8 +157,7 @@ def _is_missing(text: str) -> bool:
     return text.strip().lower() in MISSING_WORDS
 
 
-Texts = Mapping[str, ColumnTexts]
-"""The texts of a table, by column."""
+Texts = Mapping[str, ColumnTexts]  # the texts of a table, by column
 
 
 def objective(spec: TabularSpec, train: Texts) -> str:

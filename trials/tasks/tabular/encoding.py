@@ -15,38 +15,28 @@ from trials.descriptions.tabular import CLASSIFICATION, REGRESSION
 from trials.tasks.datasets import labels, tables
 from trials.tasks.tabular.columns import Floats, TabularSpec, numbers_in
 
-EXACT = 1e15
-"""A float does not distinguish larger numbers: they stay texts."""
+EXACT = 1e15  # a float does not distinguish larger numbers: they stay texts
 
 
 @dataclass(frozen=True)
 class TabularRows:
-    """Encoded rows.
+    """Encoded rows."""
 
-    Args:
-        features: The columns of numbers, then those of classes, shape (n, columns).
-        target: The class (int64), or the standardised quantity (float64), shape (n,).
-    """
-
-    features: Floats
+    features: Floats  # the columns of numbers, then those of classes, shape (n, columns)
     target: npt.NDArray[np.int64 | np.float64]
+    """The class (int64), or the standardised quantity (float64), shape (n,)."""
 
 
 @dataclass(frozen=True)
 class TabularEncoding:
-    """The encoding of a table; a checkpoint describes its inputs by it.
-
-    Args:
-        categorical: The columns of classes, each with its classes in the order of their numbers.
-        classes: The names of the target's classes; None for a quantity.
-        target_mean, target_deviation: Of a quantity; 0 and 1 for classes.
-    """
+    """The encoding of a table; a checkpoint describes its inputs by it."""
 
     numeric: tuple[str, ...]
     categorical: dict[str, tuple[str, ...]]
-    classes: tuple[str, ...] | None
-    target_mean: float
-    target_deviation: float
+    """The columns of classes, each with its classes in the order of their numbers."""
+    classes: tuple[str, ...] | None  # the names of the target's classes; None for a quantity
+    target_mean: float  # of a quantity; 0 for classes
+    target_deviation: float  # the same; 1 for classes
 
 
 @dataclass(frozen=True)

@@ -24,10 +24,8 @@ from trials.tasks.tabular.columns import (
     objective,
 )
 
-MOST = 30
-"""Columns that have a sentence each."""
-LOOKED_AT = 50
-"""Texts of a column that are looked at for dates and other forms of numbers."""
+MOST = 30  # columns that have a sentence each
+LOOKED_AT = 50  # texts of a column that are looked at for dates and other forms of numbers
 MOST_CELLS, MOST_ROWS, FEWEST_ROWS = 2_000_000, 10_000, 40
 """Limits of the rows that show whether a column gives the target away."""
 CERTAIN, EXACT = 0.05, 0.01
@@ -37,8 +35,7 @@ MOST_TREE_CLASSES = 100
 """Classes of a target beyond which no column is tried, as trees become large."""
 FEWEST_ERRORS = 5
 """Of always guessing one class, below which nothing shows that a column does better."""
-IN_ORDER = 0.9995
-"""The rank correlation from which on a number gives a quantity away."""
+IN_ORDER = 0.9995  # the rank correlation from which on a number gives a quantity away
 _CURRENCY = "[$¢£¤¥\u20a0-\u20cf]"
 WRITTEN_NUMBER = re.compile(
     rf"[-+(]*\s*(?:{_CURRENCY}|[A-Z]{{3}}\s)?\s*[-+]?\d[\d,.'’\s_]*"

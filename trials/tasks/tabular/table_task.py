@@ -30,13 +30,7 @@ from trials.tasks.tabular.columns import (
     settled,
     texts_in,
 )
-from trials.tasks.tabular.encoding import (
-    TabularData,
-    TabularEncoding,
-    TabularRows,
-    encode,
-    learn,
-)
+from trials.tasks.tabular.encoding import TabularData, TabularEncoding, TabularRows, encode, learn
 from trials.tasks.workloads.trained_task import BuiltInTask
 
 

@@ -18,23 +18,18 @@ from trials.descriptions.text import CLASS, LABELS, NUMBER
 from trials.tasks.datasets import labels, remarks, tables
 from trials.tasks.huggingface.text_base import TextSpec
 
-LABEL = "label"
-"""The field of the task for the column, or the columns."""
+LABEL = "label"  # the field of the task for the column, or the columns
 MARKS = {"1": True, "true": True, "0": False, "false": False}
 """The values of a column of 0 and 1, in any case of letters."""
 
-Values = Sequence[Any]
-"""The target of each row; None for one that cannot be read."""
+Values = Sequence[Any]  # the target of each row; None for one that cannot be read
 
 
 @dataclass(frozen=True)
 class TargetEncoding:
-    """The encoding of targets as arrays, learnt from the training rows.
-
-    Args:
-        labels: The names of the classes or labels, by number; the one name of a number.
-        mean, deviation: Of the numbers; 0 and 1 for classes.
-    """
+    """The encoding of targets as arrays, learnt from the training rows. `labels`: the names of the
+    classes or labels, by number; the one name of a number. `mean, deviation`: of the numbers; 0 and
+    1 for classes."""
 
     labels: tuple[str, ...]
     mean: float = 0.0

@@ -29,61 +29,42 @@ from trials.tasks.datasets.data_set import DataSet
 from trials.tasks.datasets.splits import Mask
 from trials.tasks.huggingface import tokenizer as text_tokenizer
 from trials.tasks.huggingface.text_base import TextSpec, TextTask
-from trials.tasks.text.targets import (
-    LABEL,
-    OneClass,
-    OneNumber,
-    SeveralLabels,
-    TextTarget,
-    Values,
-)
+from trials.tasks.text.targets import LABEL, OneClass, OneNumber, SeveralLabels, TextTarget, Values
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
 
 
-DESCRIPTION = "text.json"
-"""The file of a checkpoint with the form of a model's texts and scores."""
+DESCRIPTION = "text.json"  # the file of a checkpoint with the form of a model's texts and scores
 
 
 @dataclass(frozen=True)
 class TextData:
-    """Prepared data: plain arrays, which may be read-only, and a little metadata.
+    """Prepared data: plain arrays, which may be read-only, and a little metadata."""
 
-    Args:
-        train: The training texts as tokens, special tokens included.
-        train_labels: Their classes, int64, shape (n,); or 1 for their labels and 0 for the others,
-            float32, shape (n, labels); or their standardised numbers, float32, shape (n,).
-        labels: The names of the classes or labels, by number.
-        tokenizer_files: The tokenizer as `save_pretrained` writes it, by file name.
-        target: A target of `trials.descriptions.text`.
-        mean, deviation: Of the numbers of the training texts; 0 and 1 for classes.
-        class_weights: Float32, shape (labels,); None for equal weights.
-        cut: The texts that are longer than a setting allows, of all texts.
-        train_types: The text of each token in a pair, as the tokenizer numbers the two; None for
-            single texts, or a tokenizer without types.
-    """
-
-    train: Sequences
+    train: Sequences  # the training texts as tokens, special tokens included
     train_labels: npt.NDArray[Any]
+    """Their classes, int64, shape (n,); or 1 for their labels and 0 for the others, float32, shape
+    (n, labels); or their standardised numbers, float32, shape (n,)."""
     validation: Sequences
     validation_labels: npt.NDArray[Any]
-    labels: tuple[str, ...]
+    labels: tuple[str, ...]  # the names of the classes or labels, by number
     padding: int
     vocabulary: int
-    tokenizer_files: dict[str, bytes]
-    target: str = CLASS
-    mean: float = 0.0
+    tokenizer_files: dict[str, bytes]  # the tokenizer as `save_pretrained` writes it, by file name
+    target: str = CLASS  # of `trials.descriptions.text`
+    mean: float = 0.0  # this and the next are of the numbers of the training texts
     deviation: float = 1.0
-    class_weights: npt.NDArray[np.float32] | None = None
+    class_weights: npt.NDArray[np.float32] | None = None  # shape (labels,); None for equal weights
     pairs: bool = False
     cut: text_tokenizer.Cut = dataclasses.field(default_factory=dict)
+    """The texts that are longer than a setting allows, of all texts."""
     train_types: Sequences | None = None
+    """The text of each token in a pair, as the tokenizer numbers the two; None without types."""
     validation_types: Sequences | None = None
 
 
-Text = tuple[str | None, ...]
-"""A text, or two that make a pair."""
+Text = tuple[str | None, ...]  # a text, or two that make a pair
 
 
 @dataclass(frozen=True)

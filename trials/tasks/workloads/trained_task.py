@@ -40,8 +40,7 @@ class BuiltInTask(abc.ABC, Generic[SpecT]):
     DESCRIPTION: ClassVar[TaskDescription]
     SETTINGS: ClassVar[type[Settings]]
     DATA: ClassVar[type[DataSet[Any, Any]]]
-    DATA_SETTINGS: ClassVar[tuple[str, ...]] = ()
-    """The settings that change the prepared data."""
+    DATA_SETTINGS: ClassVar[tuple[str, ...]] = ()  # the settings that change the prepared data
 
     def __init__(self, task: Mapping[str, Any], base: Path, spec: SpecT) -> None:
         self.metrics: frozenset[str] | None = self.DESCRIPTION.of_part(task).metrics

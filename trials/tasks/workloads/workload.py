@@ -95,8 +95,7 @@ def ladders(
 
 Measures = tuple[torch.Tensor, torch.Tensor]
 """The sum of the losses of some samples, and a row of other measures for each."""
-Measure = Callable[[Ints, Precision], Measures]
-"""Measures the samples of some rows."""
+Measure = Callable[[Ints, Precision], Measures]  # measures the samples of some rows
 
 
 @contextmanager
@@ -181,10 +180,8 @@ def at_once(name: str, batch: Batch, work: Work) -> tuple[torch.Tensor, ...]:
 class BuiltInWorkload(abc.ABC):
     """A model with its training and its validation samples (a `workload.Workload`)."""
 
-    baked: Hashable
-    """All that the losses compute with beside weights and a batch."""
-    replay: Replay = staticmethod(at_once)
-    """Evaluates a batch."""
+    baked: Hashable  # all that the losses compute with beside weights and a batch
+    replay: Replay = staticmethod(at_once)  # evaluates a batch
 
     def __init__(
         self,
@@ -244,10 +241,8 @@ class BuiltInWorkload(abc.ABC):
 
 
 class OneTargetWorkload(BuiltInWorkload):
-    _head: Head
-    """Losses and metrics, by the kind of target; set before this class is initialised."""
-    _targets: npt.NDArray[Any]
-    """The validation targets."""
+    _head: Head  # losses and metrics, by the kind of target; set before this class is initialised
+    _targets: npt.NDArray[Any]  # the validation targets
     _found: npt.NDArray[Any] | None = None  # by the last evaluation
 
     def losses(self, outputs: torch.Tensor, labels: torch.Tensor, smoothing: float) -> torch.Tensor:

@@ -27,8 +27,7 @@ RESOURCE = "_resource"
 AGGREGATES = ("min", "max", "mean", "best", "first", "last")
 """The aggregates of a metric that `define_metric` can keep in the summary."""
 NOT_FINITE = ("NaN", "Infinity", "-Infinity")
-LONGEST_NAME = 500
-"""Letters of the name of a metric."""
+LONGEST_NAME = 500  # letters of the name of a metric
 
 
 class Reports:
@@ -112,8 +111,7 @@ class Reports:
 
 
 def aggregate_of(value: Any, *, maximize: bool) -> float | None:
-    """The number that `define_metric` keeps of a metric in the summary, the better one of several;
-    None for other values."""
+    """The number that `define_metric` keeps of a metric in the summary; None for other values."""
     if not isinstance(value, dict):
         return None
     better = "max" if maximize else "min"

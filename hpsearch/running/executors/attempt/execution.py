@@ -36,9 +36,7 @@ from trials.running.arithmetic import Arithmetic
 from trials.running.runner import Runner, failure_of
 
 RETIRED = "told to end (SIGTERM)"
-
 Ending = ev.Finished | ev.Stopped | ev.Failed
-
 Message = ev.Reported | ev.Queried | ev.Noted  # what an attempt says while it trains
 
 log = logging.getLogger("hpsearch")
@@ -90,28 +88,22 @@ class Control:
 
 @dataclass
 class Execution:
-    """One attempt, from its order to its end.
-
-    Attributes:
-        began: Called with the arithmetic of the attempt, and again once it can train, with the
-            seconds of its start.
-        said: Called with each report, question and note, and whether the attempt now waits for an
-            answer.
-        ranks: The processes that train it together; None for this one alone.
-        reached: The resource of the last report that was sent; None before the first one.
-        before: The processes that its own process had started before it began to train; None until
-            it has.
-    """
+    """One attempt, from its order to its end."""
 
     state: WorkerState
     order: ev.Launch
     control: Control
     began: Callable[[ev.Began], None]
+    """Called with the arithmetic of the attempt, and again once it can train, with the seconds of
+    its start."""
     said: Callable[[Message, bool], None]
+    """Called with each report, question and note, and whether the attempt waits for an answer."""
     log: LogFile | None
-    ranks: Ranks | None
+    ranks: Ranks | None  # the processes that train it together; None for this one alone
     reached: float | None = None
+    """The resource of the last report that was sent; None before the first one."""
     before: frozenset[int] | None = None
+    """The processes that its own had started before it began to train; None until it has."""
 
     def __post_init__(self) -> None:
         self._config = self.state.config

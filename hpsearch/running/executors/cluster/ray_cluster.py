@@ -44,25 +44,16 @@ from trials.foreign import line_of, text_of
 from trials.running import interruption, watcher
 
 ASK_S = 1.0  # how often the head is asked which nodes there are
-
 SILENT_S = 5 * ASK_S
-"""After the head has been silent for this long, nothing is asked of it that Ray would wait for, and
-a warning is logged."""
-
+"""The silence of the head after which it is asked nothing that would wait, and a warning logged."""
 START_S = 120.0  # how long joining a cluster, or starting one, may take
 GOODBYE_S = 10.0  # how long leaving it may take
-
 SLOW_START = "timed out during startup"  # in Ray's error where this machine has too much else to do
-
 OTHER_VERSION = "Version mismatch"  # in Ray's error
-
 TOO_LONG = "AF_UNIX path length"  # in Ray's error where a socket's path is longer than it may be
-
 SAVED = "everything up to the last reports is saved"
-
 _SECRETS = ("HPSEARCH_STORAGE", "PGPASSWORD", "HPSEARCH_DASHBOARD_TOKEN", "HPSEARCH_NOTIFY")
 """Environment variables that may give access to the database, the dashboard or a webhook."""
-
 JOB_CONFIG = "RAY_JOB_CONFIG_JSON_ENV_VAR"
 """The environment variable with what Ray gives all workers of a job: also its environment."""
 

@@ -23,8 +23,7 @@ _PARTS = ("body", "orelse", "finalbody", "handlers", "cases")
 FOLDER = "TRIALS_OWN_FOLDER"
 __path__ = list(filter(None, [os.environ.get(FOLDER)]))
 
-_names: dict[str, str] = {}
-"""By the name of a module in a study file: the name that it has here."""
+_names: dict[str, str] = {}  # by the name of a module in a study file: the name that it has here
 
 
 def look_in(folder: Path) -> None:
@@ -97,8 +96,7 @@ def imports_by_name(names: Collection[str]) -> bool:
 
 
 def imports_of(file: Path) -> frozenset[str]:
-    """The names of the modules that a file imports, and of what it imports from them, which may be
-    modules, too."""
+    """The modules that a file imports, and what it imports from them, which may be modules."""
     try:
         known = file.stat()
     except OSError:
