@@ -34,9 +34,12 @@ class ReaderGone(Exception):
 
 
 class _Stream:
-    """A text stream whose failures end the command, or lose what could not be written. `stream`:
-    the stream; None if it is closed, as by ``>&-``. `has_results`: true if a failure ends the
-    command."""
+    """A text stream whose failures end the command, or lose what could not be written.
+
+    Args:
+        stream: The stream; None if it is closed, as by ``>&-``.
+        has_results: True if a failure ends the command.
+    """
 
     def __init__(self, stream: TextIO | None, *, has_results: bool) -> None:
         if stream is None:

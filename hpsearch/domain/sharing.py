@@ -26,8 +26,12 @@ SPREAD, NOISE = 0.5, 0.1  # standard deviations of logarithms of speeds
 
 
 class Sharing:
-    """The number of slots on GPUs of one type. `most`: slots that a GPU has room for. `known`: what
-    earlier drivers of the study have found; None for nothing."""
+    """The number of slots on GPUs of one type.
+
+    Args:
+        most: Slots that a GPU has room for.
+        known: What earlier drivers of the study have found; None for nothing.
+    """
 
     def __init__(self, most: int, known: GpuSharing | None = None) -> None:
         self.best = 1 if known is None else min(known["trials"], most)

@@ -12,9 +12,13 @@ OF_THE_RUN = re.compile(r"(runtime|_per_second|seconds|_time|time_s|_bytes|utili
 
 class Comparison:
     """Compares a training with a trial's record, report by report, from its first report on: a
-    training that continues an interrupted one has made the earlier ones before. `recorded`: the
-    metrics of each report of the trial, by its resource. `ended`: true if the trial ended by itself
-    with its last report. Any other was paused or stopped there, and this training goes on."""
+    training that continues an interrupted one has made the earlier ones before.
+
+    Args:
+        recorded: The metrics of each report of the trial, by its resource.
+        ended: True if the trial ended by itself with its last report. Any other was paused or
+            stopped there, and this training goes on.
+    """
 
     def __init__(self, recorded: Mapping[float, Mapping[str, float]], *, ended: bool) -> None:
         self._recorded = recorded

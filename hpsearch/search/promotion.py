@@ -67,8 +67,11 @@ def _always(trial: Trial) -> bool:
 
 
 class Promotion:
-    """Decides which paused trials of one study go on. `rungs`: the rungs, at which nobody has
-    arrived yet."""
+    """Decides which paused trials of one study go on.
+
+    Attributes:
+        rungs: The rungs, at which nobody has arrived yet.
+    """
 
     def __init__(
         self, spec: StudySpec, history: History, forecast: Forecast | None, rough: RoughOrder

@@ -132,8 +132,11 @@ class Proposals:
         return is_given or self._untried is None or not self._untried.was_tried(params)
 
     def _anywhere(self, trial: Trial, given: dict[str, Any] | None) -> dict[str, Any]:
-        """A random configuration that may be tried, where the sampler has found none. Raises
-        UserError if there is none among very many."""
+        """A random configuration that may be tried, where the sampler has found none.
+
+        Raises:
+            UserError: There is none among very many.
+        """
         spec = self._spec
         seed = derived_seed(spec.seed, trial.number, "anywhere")
         if given or self._untried is None:

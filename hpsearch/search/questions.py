@@ -47,8 +47,11 @@ class Questions:
     @unheard()
     def value_for(self, trial: Trial, name: str, distribution: str) -> Any:
         """The value of a parameter: the one on record, or one that is drawn and recorded now from a
-        distribution in Optuna's JSON; for `HISTORY`, the study's name and its trials. Raises
-        Unanswerable if nothing can draw it, or it had another kind or other choices before."""
+        distribution in Optuna's JSON; for `HISTORY`, the study's name and its trials.
+
+        Raises:
+            Unanswerable: Nothing can draw it, or it had another kind or other choices before.
+        """
         if distribution == HISTORY:
             study = self._history.study
             return study.name, self._storage.get_all_trials(study.id, deepcopy=False)

@@ -49,8 +49,10 @@ class TrainerReports(TrainerCallback):  # type: ignore[misc] # transformers is n
     the log before. Metrics of evaluations and predictions after the training are added to the last
     report.
 
-    `trial`: the second argument of the training function. None for the running trial, whose
-    parameters and budget the Trainer then takes; outside of a study, nothing happens."""
+    Args:
+        trial: The second argument of the training function. None for the running trial, whose
+            parameters and budget the Trainer then takes; outside of a study, nothing happens.
+    """
 
     def __new__(cls, trial: FunctionTrial | None = None) -> Any:
         if trial is None and running() is None:

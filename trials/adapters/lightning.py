@@ -44,8 +44,10 @@ class LightningReports(Callback):  # type: ignore[misc] # lightning is not follo
     report has all values of `self.log`, under their names. Metrics of `Trainer.test` after the
     training are added to the last report.
 
-    `trial`: the second argument of the training function. None for the running trial, whose budget
-    the Trainer then takes; outside of a study, nothing happens."""
+    Args:
+        trial: The second argument of the training function. None for the running trial, whose
+            budget the Trainer then takes; outside of a study, nothing happens.
+    """
 
     def __new__(cls, trial: FunctionTrial | None = None) -> Any:
         if trial is None and running() is None:

@@ -43,9 +43,13 @@ class _Reported:
 
 class Checkpoints:
     """The checkpoints of a trial. Raises FolderError if no installed library can read or write the
-    URL. `folder`: the trial's folder, a path or a URL; made on the first save. `keep`: the number
-    of those on record that are kept whole: the newest, and those before it in case it is
-    damaged."""
+    URL.
+
+    Args:
+        folder: The trial's folder, a path or a URL; made on the first save.
+        keep: The number of those on record that are kept whole: the newest, and those before it in
+            case it is damaged.
+    """
 
     def __init__(self, folder: Path | str, keep: int = KEEP, unit: Unit = Unit.STEPS) -> None:
         self._folder = str(folder)

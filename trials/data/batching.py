@@ -43,9 +43,13 @@ def epoch_batches(
     lengths: Lengths, batch_size: int, seed: int, epoch: int, bucketing: bool
 ) -> list[Ints]:
     """The batches of one epoch: every sample once, and an incomplete batch for the rest. Returns
-    ceil(n / batch_size) arrays of row numbers. `epoch`: from 0. `bucketing`: whether samples of
-    similar length share a batch. Then samples are shuffled, sorted by length inside chunks and cut
-    into batches, and the batches are shuffled."""
+    ceil(n / batch_size) arrays of row numbers.
+
+    Args:
+        epoch: From 0.
+        bucketing: Whether samples of similar length share a batch. Then samples are shuffled,
+            sorted by length inside chunks and cut into batches, and the batches are shuffled.
+    """
     generator = np.random.default_rng(derive(seed, Use.ORDER, epoch))
     order = generator.permutation(len(lengths))
     if not bucketing:

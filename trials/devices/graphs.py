@@ -93,9 +93,12 @@ def _storages(tensors: list[torch.Tensor]) -> list[torch.UntypedStorage]:
 
 class Graph:
     """Captured work on tensors that stay in their places. Raises NotCapturableError if it waits for
-    the device, for instance. `work`: it has been done before on this device, which loads what it
-    needs. `pool`: memory that graphs share which are not replayed at the same time; None on a
-    CPU."""
+    the device, for instance.
+
+    Args:
+        work: It has been done before on this device, which loads what it needs.
+        pool: Memory that graphs share which are not replayed at the same time; None on a CPU.
+    """
 
     def __init__(self, work: Callable[[], Tensors], pool: Any) -> None:
         self._work: Callable[[], Tensors] | None = None

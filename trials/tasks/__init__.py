@@ -39,8 +39,12 @@ _CLASSES = {
 
 def load(task: Mapping[str, Any], base: Path | None = None, adapt: Adapt | None = None) -> Task:
     """Build the task that the `task` part of a study file states. Raises TaskError with every
-    mistake in it. `base`: the folder of its relative paths and modules; None for the current one.
-    `adapt`: adapts a training function that is written for a library; only for functions."""
+    mistake in it.
+
+    Args:
+        base: The folder of its relative paths and modules; None for the current one.
+        adapt: Adapts a training function that is written for a library; only for functions.
+    """
     description = describe(task.get("kind"))
     if problems := description.problems_with(task):
         raise TaskError(problems)
@@ -60,8 +64,13 @@ def inspect(
     remark: Callable[[str, str], None] | None = None,
 ) -> list[Problem]:
     """The mistakes in a `task` part, in its data and its function, as far as they show before
-    training. `base`: as for `load`. `remark`: takes a key of the part, such as ``task.test``, and a
-    sentence on its data, which can be used and may not be what its owner believes."""
+    training.
+
+    Args:
+        base: As for `load`.
+        remark: Takes a key of the part, such as ``task.test``, and a sentence on its data, which
+            can be used and may not be what its owner believes.
+    """
     if task.get("kind") == ASK.kind:
         return ASK.problems_with(task)
     try:

@@ -53,7 +53,10 @@ _OWN = "a trial can write to itself alone, such as by trial.set_user_attr"
 
 class StorageOfTrial(BaseStorage):
     """A study as one of its trials sees it, in Optuna's terms. The id of a trial is its number.
-    `stated`: the study that the objective's script has made, if any: its attributes hold here."""
+
+    Args:
+        stated: The study that the objective's script has made, if any: its attributes hold here.
+    """
 
     get_all_studies = _refused("a list of studies", "the command is: hpsearch ls")
     create_new_study = _refused("create_new_study", _OWN)

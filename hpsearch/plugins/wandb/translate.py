@@ -57,9 +57,12 @@ def draft_in(source: str, study: str | None, folder: Path) -> StudyDraft:
 
 
 def translate(source: str, study: str | None) -> StudyDraft:
-    """The study file of a sweep, under a name of its own or that of the sweep. Raises UserError if
-    the file cannot be read, or is not a sweep. SpecError for mistakes in its YAML, and for parts
-    that a study file cannot have."""
+    """The study file of a sweep, under a name of its own or that of the sweep.
+
+    Raises:
+        UserError: The file cannot be read, or is not a sweep.
+        SpecError: It is YAML with mistakes, or has parts that a study file cannot have.
+    """
     path = Path(source)
     text = text_of(path)
     found = yaml_source.read(text)

@@ -148,9 +148,12 @@ class Driver:
         self._stop_requested = True
 
     def run(self) -> None:
-        """Drive until the study has finished, or was interrupted and is saved. Raises LeaseLost if
-        another driver took the study over; this one has sent nothing since. Raises StoreUnreachable
-        if the database did not answer within the driver's patience."""
+        """Drive until the study has finished, or was interrupted and is saved.
+
+        Raises:
+            LeaseLost: Another driver took the study over; this one has sent nothing since.
+            StoreUnreachable: The database did not answer within the driver's patience.
+        """
         # The search factors small matrices. More threads only wait, and take cores from workers.
         with threadpool_limits(1, user_api="blas"):
             self._begin()

@@ -48,8 +48,11 @@ def remove_checkpoints(
     """Remove the folders of a study's trials that lie beside its marks, after a look at all its
     folders. Returns the emptied folders, and lines for people about the other ones. Raises
     UserError if a folder cannot be read from this machine, or not all of it could be removed.
-    `named_in`: whether the database names a checkpoint in a folder. `go_on`: called before each
-    trial's files are removed; may raise to stop."""
+
+    Args:
+        named_in: Whether the database names a checkpoint in a folder.
+        go_on: Called before each trial's files are removed; may raise to stop.
+    """
     try:
         marks = {folder: mark_of(folder) for folder in folders_of(record)}
         ours = [folder for folder, mark in marks.items() if mark and mark.uid == record.uid]

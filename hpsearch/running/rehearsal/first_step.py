@@ -34,8 +34,12 @@ def rehearse(
 ) -> dict[str, float]:
     """Build the task and run one training step and one evaluation step; return what was measured,
     and print what the data make one notice. Of a trial on several processes, the part of one is
-    trained. Raises SpecError if the task refuses its part of the file. Raises UserError if the step
-    diverges, does not fit in memory, or fails in the user's own code."""
+    trained.
+
+    Raises:
+        SpecError: The task refuses its part of the file.
+        UserError: The step diverges, does not fit in memory, or fails in the user's own code.
+    """
     gpus = spec.resources.gpu
     with drafts.temporary("hpsearch-check-") as folder:
         params, budget = heaviest(spec), trial_budget(spec)

@@ -28,7 +28,10 @@ LEAST_TRIALS = 3  # with fewer trials at a share, ranks say nothing
 
 def weights_of(pairs: Iterable[tuple[float, Row, float, float]]) -> tuple[float, ...]:
     """The weight of the objective and of each loss by how well they have predicted later values.
-    `pairs`: a share, the row there, a later share of the same trial, and its objective there."""
+
+    Args:
+        pairs: A share, the row there, a later share of the same trial, and its objective there.
+    """
     concordant = np.multiply(ASSUMED, ASSUMED_PAIRS)
     counts = np.full(len(ASSUMED), ASSUMED_PAIRS)
     rows = [(share, later, *row, end) for share, row, later, end in pairs]

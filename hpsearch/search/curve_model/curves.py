@@ -98,9 +98,13 @@ class Warp:
 
 
 class CurveReader:
-    """Reads the curves of a study's trials, each one again when it has changed. `total`: the full
-    trial budget, in its unit. `losses`: names of a validation loss, and of a training loss; the
-    first one of each that is reported counts beside the objective."""
+    """Reads the curves of a study's trials, each one again when it has changed.
+
+    Args:
+        total: The full trial budget, in its unit.
+        losses: Names of a validation loss, and of a training loss; the first one of each that is
+            reported counts beside the objective.
+    """
 
     are_means = False
     """Values are means over folds or seeds: the latest of a trial is its best, and all are as if
@@ -299,8 +303,11 @@ def evidence_of(
     counting: Callable[[Sequence[ShownCurve]], Sequence[ShownCurve]] = lambda curves: curves,
     most: int = MOST_ROWS,
 ) -> tuple[Evidence, float]:
-    """The rows that the model is shown, and the mean that was taken off their values. `counting`:
-    puts the values that count into curves; those of the objective without it."""
+    """The rows that the model is shown, and the mean that was taken off their values.
+
+    Args:
+        counting: Puts the values that count into curves; those of the objective without it.
+    """
     shown, firsts = zip(*_chosen(curves, most), strict=True)
     counted = counting(shown)
     chosen = list(zip(counted, firsts, strict=True))

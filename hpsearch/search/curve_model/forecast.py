@@ -174,9 +174,12 @@ class Forecast:
         self._outlook: Outlook | None = None
 
     def outlook(self, *, fit: bool = True) -> Outlook | None:
-        """The present outlook; None while too few trials have shown a value. `fit`: true if the
-        hyperparameters may be fitted again, as for decisions, which follow from the history. False
-        for a mere look: watching a study must not change it."""
+        """The present outlook; None while too few trials have shown a value.
+
+        Args:
+            fit: True if the hyperparameters may be fitted again, as for decisions, which follow
+                from the history. False for a mere look: watching a study must not change it.
+        """
         curves = self.reader.curves()
         changes = self.reader.changes
         has_changed = changes != self._read_at

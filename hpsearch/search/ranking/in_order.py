@@ -19,7 +19,10 @@ Key: TypeAlias = tuple[Any, ...]
 
 class InOrder:
     """Trials of one study by a key, the smallest first; a trial is read again when it has changed.
-    `key`: the key of a trial, which ends with its number; None for a trial that does not count."""
+
+    Args:
+        key: The key of a trial, which ends with its number; None for a trial that does not count.
+    """
 
     def __init__(self, history: History, key: Callable[[Trial], Key | None]) -> None:
         self._history = history

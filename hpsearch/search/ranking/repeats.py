@@ -74,8 +74,12 @@ def mean_of(values: Sequence[float]) -> float:
 
 
 class Repeats:
-    """The repeats of a study's leading trials, seen together. `runs`: values by the number of the
-    trial that was repeated, at least one each. `direction`: ``minimize`` or ``maximize``."""
+    """The repeats of a study's leading trials, seen together.
+
+    Args:
+        runs: Values by the number of the trial that was repeated, at least one each.
+        direction: ``minimize`` or ``maximize``.
+    """
 
     def __init__(self, runs: Mapping[int, Sequence[float]], direction: str) -> None:
         self._sign = sign_of(direction)

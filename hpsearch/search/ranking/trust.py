@@ -86,9 +86,13 @@ class RungTrust:
 
 
 def trust(curves: Sequence[TrialCurve], levels: Sequence[float]) -> list[RungTrust]:
-    """The trust in each rung of a study, lowest first. `curves`: of its trials, without repeats.
-    `levels`: of its rungs, ascending, the full budget last
-    (`hpsearch.study_file.levels.rung_levels`)."""
+    """The trust in each rung of a study, lowest first.
+
+    Args:
+        curves: Of its trials, without repeats.
+        levels: Of its rungs, ascending, the full budget last
+            (`hpsearch.study_file.levels.rung_levels`).
+    """
     rungs = enumerate(itertools.pairwise(levels))
     return [_trust(curves, index, level, following) for index, (level, following) in rungs]
 

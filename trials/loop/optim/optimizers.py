@@ -78,8 +78,10 @@ def parameter_groups(
     Layer-wise decay (Howard and Ruder 2018; ELECTRA, BEiT): the factor is 1 for the head, and falls
     by `layer_decay` from each layer to the one below, down to the embeddings.
 
-    `settings`: `weight_decay` and `layer_decay` count. `among`: the names of the parameters to
-    take; None for all."""
+    Args:
+        settings: `weight_decay` and `layer_decay` count.
+        among: The names of the parameters to take; None for all.
+    """
     depth = depths(model.named_parameters())
     head = max(depth.values(), default=0)
     by_layers = settings.layer_decay != 1

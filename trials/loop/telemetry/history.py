@@ -13,8 +13,12 @@ MOST = 256  # the points of a series
 
 
 class Series:
-    """Numbers in order, in at most `MOST` points. `points`: means of numbers that follow each
-    other. `every`: numbers in a point."""
+    """Numbers in order, in at most `MOST` points.
+
+    Attributes:
+        points: Means of numbers that follow each other.
+        every: Numbers in a point.
+    """
 
     def __init__(self) -> None:
         self.points: list[float] = []

@@ -40,9 +40,12 @@ class LineReader:
 
 
 class Program:
-    """A program and all of its descendants. Raises ProgramFailed if it cannot be started. `code`:
-    its exit code, or minus the number of the signal that ended it; None before its end. `clear`:
-    whether nothing is left of it."""
+    """A program and all of its descendants. Raises ProgramFailed if it cannot be started.
+
+    Attributes:
+        code: Its exit code, or minus the number of the signal that ended it; None before its end.
+        clear: Whether nothing is left of it.
+    """
 
     def __init__(self, words: Sequence[str], folder: Path, environment: Mapping[str, str]) -> None:
         self.code: int | None = None

@@ -62,8 +62,12 @@ def train(
     """Train, evaluate and write the next version. Returns the version's folder; None if
     `should_stop` ended the training, which the same call continues. Raises TaskError if the task
     cannot be trained like this, its data or its settings do not fit, or another process trains the
-    same. `say`: receives the progress, one line at a time. `should_stop`: called after every
-    step."""
+    same.
+
+    Args:
+        say: Receives the progress, one line at a time.
+        should_stop: Called after every step.
+    """
     job = _job(task, plan)
     files = {key: sha256(path) for key, path in job.parts.files.items()}
     fingerprints = {"data": job.parts.fingerprint(job.data), "files": files}

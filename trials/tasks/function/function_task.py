@@ -49,10 +49,13 @@ it."""
 
 class FunctionTask:
     """The task of a training function (a `contract.Task`). `adapt`: for code of the `library` of
-    the part; None for a function of `(params, trial)`. `stays`: whether the process that has
-    imported it trains one attempt after another. That of a script does not, unless the study file
-    says so: by hand it is started anew, too. `connects`: whether several ranks are connected before
-    it is called; a script does so itself."""
+    the part; None for a function of `(params, trial)`.
+
+    Attributes:
+        stays: Whether the process that has imported it trains one attempt after another. That of
+            a script does not, unless the study file says so: by hand it is started anew, too.
+        connects: Whether several ranks are connected before it is called; a script does so itself.
+    """
 
     def __init__(self, task: Mapping[str, Any], base: Path, adapt: Adapt | None = None) -> None:
         self.metrics: frozenset[str] | None = None

@@ -27,9 +27,12 @@ Values = Sequence[Any]  # the target of each row; None for one that cannot be re
 
 @dataclass(frozen=True)
 class TargetEncoding:
-    """The encoding of targets as arrays, learnt from the training rows. `labels`: the names of the
-    classes or labels, by number; the one name of a number. `mean, deviation`: of the numbers; 0 and
-    1 for classes."""
+    """The encoding of targets as arrays, learnt from the training rows.
+
+    Args:
+        labels: The names of the classes or labels, by number; the one name of a number.
+        mean, deviation: Of the numbers; 0 and 1 for classes.
+    """
 
     labels: tuple[str, ...]
     mean: float = 0.0

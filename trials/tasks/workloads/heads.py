@@ -20,8 +20,11 @@ LARGEST_EXPONENT = 700.0  # the power of e is still a float
 
 def classification(truth: Labels, predicted: Labels) -> dict[str, float]:
     """Accuracy, the mean F1 of the classes that occur in truth or predictions, and Matthews
-    correlation, which is 0 if truth or predictions are all one class. `truth, predicted`: numbers
-    of classes, shape (n,)."""
+    correlation, which is 0 if truth or predictions are all one class.
+
+    Args:
+        truth, predicted: Numbers of classes, shape (n,).
+    """
     from sklearn import metrics
 
     return {
@@ -42,7 +45,9 @@ def of_labels(truth: Labels, found: Labels) -> dict[str, float]:
     A label that occurs in neither truth nor predictions does not count in macro F1. Micro F1 and
     macro F1 are 0 if no sample has any label.
 
-    `truth, found`: 1 for the labels of a sample, shape (n, labels)."""
+    Args:
+        truth, found: 1 for the labels of a sample, shape (n, labels).
+    """
     from sklearn import metrics
 
     micro = metrics.f1_score(truth, found, average="micro", zero_division=0.0)

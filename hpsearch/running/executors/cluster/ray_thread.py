@@ -40,9 +40,16 @@ class RayThread:
         limit_s: float = math.inf,
         watch: Callable[[], object] = lambda: None,
     ) -> T:
-        """The result of a function. `limit_s`: the longest that it may take. The time in which this
-        process is stopped counts as a moment. `watch`: called every now and then meanwhile; may
-        raise. Raises ClusterLost if it takes longer. It is not stopped."""
+        """The result of a function.
+
+        Args:
+            limit_s: The longest that it may take. The time in which this process is stopped counts
+                as a moment.
+            watch: Called every now and then meanwhile; may raise.
+
+        Raises:
+            ClusterLost: It takes longer. It is not stopped.
+        """
         future: Future[T] = Future()
         self._last = future
         self._calls.put((future, function))
