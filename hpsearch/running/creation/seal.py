@@ -27,6 +27,7 @@ from trials.tasks.command import checkout
 from trials.tasks.function import own
 
 CHUNK_BYTES = 1 << 20
+GIT_S = 10.0  # how long git may take to answer
 
 SCRIPTS = frozenset({".bash", ".jl", ".lua", ".pl", ".py", ".r", ".R", ".sh"})
 SOURCES = SCRIPTS | {".c", ".cc", ".cpp", ".cu", ".go", ".h", ".hpp", ".java", ".js", ".rs"}
@@ -73,7 +74,7 @@ def differing(before: Mapping[str, str], now: Mapping[str, str]) -> list[str]:
 def git(folder: Path, *words: str) -> str:
     """What git says of a folder; empty if it knows nothing of it."""
     try:
-        return checkout.git(folder, *words)
+        return checkout.git(folder, *words, patience_s=GIT_S)
     except ProgramFailed:
         return ""
 

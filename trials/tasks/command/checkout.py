@@ -35,7 +35,11 @@ exec unshare --user --mount "$@"
 
 
 def ended(
-    words: Sequence[str], folder: Path, environment: Mapping[str, str], given: str = ""
+    words: Sequence[str],
+    folder: Path,
+    environment: Mapping[str, str],
+    given: str = "",
+    patience_s: float = PATIENCE_S,
 ) -> subprocess.CompletedProcess[bytes]:
     """A short program that has ended. Raises ProgramFailed if it cannot start, or takes long."""
     try:
@@ -46,7 +50,7 @@ def ended(
             input=given.encode(),
             capture_output=True,
             check=False,
-            timeout=PATIENCE_S,
+            timeout=patience_s,
         )
     except (OSError, subprocess.TimeoutExpired) as error:
         raise ProgramFailed(f"{words[0]} cannot be asked: {error}") from error
@@ -57,10 +61,12 @@ def said(output: bytes) -> list[str]:
     return output.decode(errors="replace").strip().splitlines() or ["it has printed nothing"]
 
 
-def git(folder: Path, *words: str, given: str = "", **variables: str) -> str:
+def git(
+    folder: Path, *words: str, given: str = "", patience_s: float = PATIENCE_S, **variables: str
+) -> str:
     """What git prints in a folder. Raises ProgramFailed with what it says where it fails."""
     command = ["git", "-c", "core.autocrlf=false", "-c", "core.quotepath=false", *words]
-    done = ended(command, folder, {**os.environ, **variables}, given)
+    done = ended(command, folder, {**os.environ, **variables}, given, patience_s)
     if done.returncode:
         raise ProgramFailed(f"git {words[0]}: {said(done.stderr)[0]}")
     try:
