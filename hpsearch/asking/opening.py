@@ -13,7 +13,6 @@ from hpsearch.asking.session import AskingSession
 from hpsearch.asking.study import AskedStudy
 from hpsearch.asking.transaction import Transaction
 from hpsearch.brain.reopening import reopen, retry
-from hpsearch.domain.facts import Role
 from hpsearch.domain.records import Environment, StudyRecord, StudyState
 from hpsearch.errors import StudyExists, StudyNotFound, UserError
 from hpsearch.running.creation.study import create_study, environment, spec_of
@@ -193,7 +192,7 @@ def _go_on(
         transaction.stop_requested = False
         transaction.forgets_stop = True
     if text is not None:
-        started = sum(trial.role is not Role.CONFIRM for trial in history.trials)
+        started = history.searched
         trials = spec.budget.trials
         if trials is not None and trials < started:
             what = f"study {study.name} has already started {started} trials, more than {trials}"

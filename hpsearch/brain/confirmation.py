@@ -147,7 +147,7 @@ class Confirmation:
         are behind it."""
         if not headroom.kept_back:
             return headroom
-        is_wanted = trial.role is Role.CONFIRM or IN_FULL in trial.system_attrs
+        is_wanted = not trial.role.of_search or IN_FULL in trial.system_attrs
         if is_wanted or self._contenders.leads(trial):
             return headroom.including_kept_back()
         return headroom

@@ -15,7 +15,6 @@ import optuna
 from optuna.pruners import BasePruner, NopPruner
 from optuna.storages import BaseStorage
 
-from hpsearch.domain.facts import Role
 from hpsearch.domain.history import History
 from hpsearch.domain.lifecycle import State
 from hpsearch.domain.phase import Phase
@@ -188,7 +187,7 @@ class Searcher:
         number = trial.number
         if index is None:
             is_in_full = trial.resource >= self._total
-            if is_in_full and trial.role is not Role.CONFIRM:
+            if is_in_full and trial.role.of_search:
                 rungs.finish(number, score)
             return Judgement(Verdict.CONTINUE, "between rungs")
         rung = rungs.rungs[index]
@@ -259,7 +258,7 @@ class Searcher:
         return len(self._history.trials) > LARGE
 
     def _recall(self, rungs: Rungs, trial: Trial) -> None:
-        if trial.role is Role.CONFIRM or trial.out_of_space:
+        if not trial.role.of_search or trial.out_of_space:
             return
         number = trial.number
         score_of = self._scoring.point if self._several else self._scoring.score
@@ -300,7 +299,7 @@ def _expected(
 def _entered(rungs: Rungs, trial: Trial, resource: float) -> int | None:
     """The index of the rung that a report of a trial counts at; None if it counts at no rung, as of
     a repeat."""
-    return None if trial.role is Role.CONFIRM else rungs.enter(trial.number, resource)
+    return rungs.enter(trial.number, resource) if trial.role.of_search else None
 
 
 def _awaits_expectation(trial: Trial) -> bool:

@@ -326,7 +326,7 @@ def _refuse_imported(study: StudyRecord) -> None:
 
 def _refuse_too_few(spec: StudySpec, history: History, *, is_raised: bool, enqueues: bool) -> None:
     """Refuse a limit below the trials that have started, or with no room for what is enqueued."""
-    started = sum(trial.role is not Role.CONFIRM for trial in history.trials)
+    started = history.searched
     limit = spec.budget.trials
     if limit is not None and is_raised and limit < started:
         raise UserError(

@@ -35,7 +35,7 @@ def versions_of(connection: Connection, study_id: int) -> list[Version]:
 def revision_rows(connection: Connection, study_id: int) -> list[dict[str, Any]]:
     """All changes of a study's code, in order: the fields of each `Revision`, the digest of its
     patch, and the GPU-seconds that its test took so far."""
-    is_run = (TRIAL.role == Role.CONFIRM.value) & TRIAL.repeats.is_(None)
+    is_run = TRIAL.role == Role.REVISION.value
     took: defaultdict[int, float] = defaultdict(float)
     for trial in records(connection, Trial, TRIAL.study_id == study_id, is_run):
         if trial.revision_run is not None:

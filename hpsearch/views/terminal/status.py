@@ -82,7 +82,7 @@ def study_facts(of: StudyStatus, now: float) -> dict[str, str]:
     facts = {
         "study": head.name,
         "state": summary.state + remark(summary),
-        "trials": counted(summary.trials) or "none yet",
+        "trials": counted(summary.trials, summary.revision_runs) or "none yet",
     }
     if summary.best is not None:
         facts["best"] = best_so_far(summary)
@@ -109,9 +109,10 @@ def study_facts(of: StudyStatus, now: float) -> dict[str, str]:
     return facts
 
 
-def counted(counts: Mapping[State, int]) -> str:
-    """``2 running, 5 paused``; empty where there is no trial."""
-    return ", ".join(f"{counts[state]} {state.value}" for state in State if counts.get(state))
+def counted(counts: Mapping[State, int], of_code: int = 0) -> str:
+    """``2 running, 5 paused``, with as many runs of changed code; empty where there is none."""
+    parts = [f"{counts[state]} {state.value}" for state in State if counts.get(state)]
+    return ", ".join(parts + [words.runs_of_code(of_code)] * bool(of_code))
 
 
 def best_so_far(summary: StudySummary) -> str:
@@ -226,7 +227,7 @@ def _facts_with_bars(of: StudyStatus, now: float) -> Table:
     grid.add_column(no_wrap=True, style="bold")
     grid.add_column(overflow="fold")
     grid.add_row("study", plain(f"{summary.head.name}, {summary.state}{remark(summary)}"))
-    grid.add_row("trials", counted(summary.trials) or "none yet")
+    grid.add_row("trials", counted(summary.trials, summary.revision_runs) or "none yet")
     for limit in of.summary.budget:
         if limit.most is not None:
             row = Table.grid(padding=(0, 1))

@@ -174,6 +174,7 @@ def trials(listed: Sequence[TrialRow], metric: str, width: Width) -> Table:
     for row, last in zip(listed, lasts, strict=True):
         shown_state = state(row.state)
         remarks = [row.error_kind, "over limit" if row.violation > 0 else None]
+        remarks.append(str(row.revision_run or ""))
         remarks.append("retried" if row.retried else None)
         remarks.append("out of space" if row.out_of_space else None)
         for remark in remarks:
