@@ -28,7 +28,7 @@ from hpsearch.store.reading.status import StudyStatus, recent_decisions, study_s
 from hpsearch.store.store import Store
 from hpsearch.views.terminal.escapes import plain
 from hpsearch.views.terminal.status import CHANGING, MOST_DECISIONS, counted, panel
-from hpsearch.views.words import latest, on_the_way, runs_of_code
+from hpsearch.views.words import latest, on_the_way
 
 if TYPE_CHECKING:
     from hpsearch.brain.study import Study
@@ -182,7 +182,7 @@ def _progress(study: Study, now: float, began: float, ended_before: int) -> str:
         repeats, of_code = len(history.repeats), len(history.revision_runs)
         trials += f": {history.searched} of {study.spec.budget.trials}"
         trials += f" and {count(repeats, 'repeat')}" if repeats else ""
-        trials += f" and {runs_of_code(of_code)}" if of_code else ""
+        trials += f" and {count(of_code, 'run')} of changed code" if of_code else ""
     parts = [trials]
     best = leading(history.trials, objective.direction, objective.metric)
     if best is not None:

@@ -388,8 +388,8 @@ def _cost(status: StudyStatus) -> str:
         if counts.get(state):
             word = "stopped early" if state is State.PRUNED else state.value
             parts.append(f"{counts[state]} {word}")
-    if status.summary.revision_runs:
-        parts.append(runs_of_code(status.summary.revision_runs))
+    if runs := status.summary.revision_runs:
+        parts.append(f"{count(runs, 'run')} of changed code")
     so_far = "" if status.summary.state.is_over else " so far"
     trials = ", ".join(parts) + so_far
     if not used["gpu_seconds"]:
@@ -397,11 +397,6 @@ def _cost(status: StudyStatus) -> str:
     money = f" (cost {number(used['cost'])})" if "cost" in used else ""
     compute = f"{duration(used['gpu_seconds'])} of compute time{money}"
     return f"{compute}, {duration(used['wall_clock_seconds'])} of wall clock: {trials}"
-
-
-def runs_of_code(runs: int) -> str:
-    """``2 runs of changed code``"""
-    return f"{count(runs, 'run')} of changed code"
 
 
 def _of_total(resource: float, spec: StudySpec) -> str:

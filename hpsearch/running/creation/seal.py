@@ -14,19 +14,19 @@ folder that git tracks belong to it.
 import hashlib
 import os
 import re
-import subprocess
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 
 from hpsearch.study_file.models import StudySpec
+from trials.contract import ProgramFailed
 from trials.descriptions.builtin import BUILT_IN
 from trials.descriptions.command import COMMAND, harness_of, line_of
-from trials.tasks.command.checkout import digests
+from trials.tasks.command import checkout
 from trials.tasks.function import own
 
-CHUNK_BYTES = 1 << 20
 GIT_S = 10  # how long git may take to answer
 
 SCRIPTS = frozenset({".bash", ".jl", ".lua", ".pl", ".py", ".r", ".R", ".sh"})
@@ -53,21 +53,21 @@ class Seal:
 def seal_of(spec: StudySpec) -> Seal:
     """Read all that a task is sealed with."""
     base, is_command = spec.base, spec.task["kind"] == COMMAND.kind
-    named = [base / name for name in _names(spec) if _is_file(base / name)]
+    named = [base / name for name in _names(spec) if _is(Path.is_file, base / name)]
     binding = [path for path in named if not is_command or _is_code(path, spec)]
     beside = [each for path in binding for each in _belonging(path, spec)]
-    whole, files = hashlib.sha256(), dict[Path, str]()
-    for path in dict.fromkeys([*named, *beside]):
-        files[path] = _digest(path, whole)
-    found = {_relative(path, base): digest for path, digest in files.items()}
-    kept = {_relative(path, base): files[path] for path in [*binding, *beside]}
+    whole = hashlib.sha256()
+    found = checkout.digests(base, dict.fromkeys([*named, *beside]), whole)
+    fingerprint = whole.hexdigest() if found else None
+    kept_names = [os.path.relpath(path, base) for path in [*binding, *beside]]
+    kept = {name: found[name] for name in kept_names}
     if spec.task["kind"] in BUILT_IN:
-        folders = [base / name for name in _names(spec) if _is_folder(base / name)]
-        kept |= {_relative(folder, base): _listing(folder) for folder in folders}
+        folders = [base / name for name in _names(spec) if _is(Path.is_dir, base / name)]
+        kept |= {os.path.relpath(folder, base): _listing(folder) for folder in folders}
     if is_command:
-        measures = digests(base, harness_of(spec.task, base))
+        measures = checkout.digests(base, harness_of(spec.task, base))
         found, kept = {**found, **measures}, {**kept, **measures}
-    return Seal(found, kept, whole.hexdigest() if files else None)
+    return Seal(found, kept, fingerprint)
 
 
 def differing(before: Mapping[str, str], now: Mapping[str, str]) -> list[str]:
@@ -78,14 +78,9 @@ def differing(before: Mapping[str, str], now: Mapping[str, str]) -> list[str]:
 
 def git(folder: Path, *words: str) -> str:
     """What git says of a folder; empty if it knows nothing of it."""
-    command = ["git", "-C", str(folder), *words]
-    try:
-        done = subprocess.run(  # noqa: S603 - a fixed command
-            command, capture_output=True, text=True, check=False, timeout=GIT_S
-        )
-    except (OSError, UnicodeDecodeError, subprocess.TimeoutExpired):
-        return ""
-    return done.stdout
+    with suppress(ProgramFailed):
+        return checkout.git(folder, *words, patience_s=GIT_S)
+    return ""
 
 
 def _names(spec: StudySpec) -> list[str]:
@@ -139,21 +134,12 @@ def _belonging(program: Path, spec: StudySpec) -> list[Path]:
 def _named_in(path: Path, spec: StudySpec) -> list[Path]:
     names = [os.fsdecode(name) for name in _NAMED.findall(path.read_bytes())]
     files = [folder / name for name in names for folder in (path.parent, spec.base)]
-    return [each for each in files if _is_file(each)]
+    return [each for each in files if _is(Path.is_file, each)]
 
 
 def _tracked(folder: Path) -> list[Path]:
     files = [folder / name for name in git(folder, "ls-files", "-z").split("\0")]
-    return [each for each in files if each.suffix in SOURCES and _is_file(each)]
-
-
-def _digest(path: Path, whole: "hashlib._Hash") -> str:
-    alone = hashlib.sha256()
-    with path.open("rb") as file:
-        while chunk := file.read(CHUNK_BYTES):
-            whole.update(chunk)
-            alone.update(chunk)
-    return alone.hexdigest()
+    return [each for each in files if each.suffix in SOURCES and _is(Path.is_file, each)]
 
 
 def _listing(folder: Path) -> str:
@@ -163,24 +149,12 @@ def _listing(folder: Path) -> str:
         folders[:] = sorted(each for each in folders if not each.startswith("."))
         for name in sorted(each for each in names if not each.startswith(".")):
             path = Path(place, name)
-            size = path.stat().st_size if _is_file(path) else 0
+            size = path.stat().st_size if _is(Path.is_file, path) else 0
             lines.append(f"{path.relative_to(folder)}\0{size}\n")
     return hashlib.sha256(os.fsencode("".join(lines))).hexdigest()
 
 
-def _relative(path: Path, base: Path) -> str:
-    return os.path.relpath(path, base)
-
-
-def _is_file(path: Path) -> bool:
-    try:
-        return path.is_file()
-    except OSError:  # a word may be too long for a name
-        return False
-
-
-def _is_folder(path: Path) -> bool:
-    try:
-        return path.is_dir()
-    except OSError:
-        return False
+def _is(kind: Callable[[Path], bool], path: Path) -> bool:
+    with suppress(OSError):  # a word may be too long for a name
+        return kind(path)
+    return False

@@ -75,7 +75,7 @@ def report_data(
     until = history.last if study.driver is None else now
     status = study_status(connection, study, result.ranked)
     attempts = closed(history.attempts, until)
-    revisions = revision_rows(connection, study.id)
+    revisions = revision_rows(connection, study)
     return ReportData(study, status, history, result, now, until, attempts, revisions, command)
 
 

@@ -112,7 +112,7 @@ def study_facts(of: StudyStatus, now: float) -> dict[str, str]:
 def counted(counts: Mapping[State, int], of_code: int = 0) -> str:
     """``2 running, 5 paused``, with as many runs of changed code; empty where there is none."""
     parts = [f"{counts[state]} {state.value}" for state in State if counts.get(state)]
-    return ", ".join(parts + [words.runs_of_code(of_code)] * bool(of_code))
+    return ", ".join(parts + [f"{numbers.count(of_code, 'run')} of changed code"] * bool(of_code))
 
 
 def best_so_far(summary: StudySummary) -> str:

@@ -15,6 +15,7 @@ from pathlib import Path
 
 from trials.contract import Code, ProgramFailed
 
+CHUNK_BYTES = 1 << 20
 PATIENCE_S = 900.0
 """The time that git may take, or what measures a trial."""
 
@@ -36,7 +37,11 @@ exec unshare --user --mount "$@"
 
 
 def ended(
-    words: Sequence[str], folder: Path, environment: Mapping[str, str], given: str = ""
+    words: Sequence[str],
+    folder: Path,
+    environment: Mapping[str, str],
+    given: str = "",
+    patience_s: float = PATIENCE_S,
 ) -> subprocess.CompletedProcess[bytes]:
     """A short program that has ended. Raises ProgramFailed if it cannot start, or takes long."""
     try:
@@ -47,7 +52,7 @@ def ended(
             input=given.encode(),
             capture_output=True,
             check=False,
-            timeout=PATIENCE_S,
+            timeout=patience_s,
         )
     except (OSError, subprocess.TimeoutExpired) as error:
         raise ProgramFailed(f"{words[0]} cannot be asked: {error}") from error
@@ -58,10 +63,12 @@ def said(output: bytes) -> list[str]:
     return output.decode(errors="replace").strip().splitlines() or ["it has printed nothing"]
 
 
-def git(folder: Path, *words: str, given: str = "", **variables: str) -> str:
+def git(
+    folder: Path, *words: str, given: str = "", patience_s: float = PATIENCE_S, **variables: str
+) -> str:
     """What git prints in a folder. Raises ProgramFailed with what it says where it fails."""
     command = ["git", "-c", "core.autocrlf=false", "-c", "core.quotepath=false", *words]
-    done = ended(command, folder, {**os.environ, **variables}, given)
+    done = ended(command, folder, {**os.environ, **variables}, given, patience_s)
     if done.returncode:
         raise ProgramFailed(f"git {words[0]}: {said(done.stderr)[0]}")
     try:
@@ -92,17 +99,20 @@ def apply(tree: Path, patch: str) -> None:
     git(tree, "apply", "--whitespace=nowarn", "-", given=patch, GIT_CEILING_DIRECTORIES=above)
 
 
-def digests(folder: Path, names: Iterable[str]) -> dict[str, str]:
+def digests(folder: Path, names: Iterable[str | Path], *wholes: "hashlib._Hash") -> dict[str, str]:
     """The SHA-256 of files, and of all files in folders, by their paths from a folder; those that
-    are not there are left out."""
+    are not there are left out. `wholes` go on with all that is read."""
     found: dict[str, str] = {}
     for name in names:
         place = folder / name
         files = [each for each in (place, *sorted(place.rglob("*"))) if each.is_file()]
         for path in files:
+            alone = hashlib.sha256()
             with path.open("rb") as file:
-                digest = hashlib.file_digest(file, "sha256")
-            found[os.path.relpath(path, folder)] = digest.hexdigest()
+                while chunk := file.read(CHUNK_BYTES):
+                    for each in (alone, *wholes):
+                        each.update(chunk)
+            found[os.path.relpath(path, folder)] = alone.hexdigest()
     return found
 
 
