@@ -58,6 +58,6 @@ def ladder(data: ReportData) -> Chart | None:
     alternative = f"The ladder of {count(len(drawn), 'change')} of code: {parts}. {gained}"
     remark = "Each stands on the base that it changed; its line ends at its lower bound."
     below, out = sum(top < floor for top in tops), len(data.revisions) - len(drawn)
-    remark += f" {count(below, 'mark')} at the lower edge would lie below it." if below else ""
-    remark += f" {count(out, 'change')} without a complete pair: not drawn." if out else ""
+    remark += f" Farther below than drawn: {below}." if below else ""
+    remark += f" Without a complete pair: {out}." if out else ""
     return Chart(made, "Changes of code", alternative, remark)

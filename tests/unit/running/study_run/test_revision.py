@@ -1,5 +1,7 @@
 """Changes of code as they come from others, in a folder that git tracks."""
 
+import shutil
+
 import pytest
 
 from hpsearch.domain.facts import CodeVerdict
@@ -111,6 +113,8 @@ def test_a_study_that_cannot_test_a_change_says_what_it_needs(code):
     assert "pass {seed}" in refusal(code, patch, run=unseeded)
     code.change(*GAIN)
     assert "train.py is not committed" in refusal(code, patch)
+    shutil.rmtree(code.folder / ".git")
+    assert f"commit the code to a git repository in {code.folder}" in refusal(code, patch)
 
 
 def test_the_harness_is_sealed_with_the_study(code):
