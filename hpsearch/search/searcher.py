@@ -172,7 +172,8 @@ class Searcher:
         self, promotion: Promotion, trial: Trial, report: ReportRecord, score: float, phase: Phase
     ) -> Judgement:
         rungs = promotion.rungs
-        index = _entered(rungs, trial, report.resource)
+        is_placed = trial.role.of_search
+        index = rungs.enter(trial.number, report.resource) if is_placed else None
         point = self._scoring.point(report) if self._several else score
         judgement = self._judge_at_rung(rungs, trial, index, point)
         if judgement.verdict is Verdict.PAUSE:
@@ -270,7 +271,7 @@ class Searcher:
                 continue  # it has diverged there, and was not judged
             was_finite |= is_finite
             score = score_of(report)
-            index = _entered(rungs, trial, resource)
+            index = rungs.enter(number, resource)
             if index is not None:
                 rung = rungs.rungs[index]
                 rung.record(number, score)
@@ -294,12 +295,6 @@ def _expected(
     result = trial.reports[max(known)].value if known else trial.value
     assert result is not None, "it has an expectation, and so a value"
     return trial, result, deviation, min(low, result), max(high, result)
-
-
-def _entered(rungs: Rungs, trial: Trial, resource: float) -> int | None:
-    """The index of the rung that a report of a trial counts at; None if it counts at no rung, as of
-    a repeat."""
-    return rungs.enter(trial.number, resource) if trial.role.of_search else None
 
 
 def _awaits_expectation(trial: Trial) -> bool:

@@ -27,8 +27,8 @@ from hpsearch.store.reading.queries import StudyHead, find_study
 from hpsearch.store.reading.status import StudyStatus, recent_decisions, study_status
 from hpsearch.store.store import Store
 from hpsearch.views.terminal.escapes import plain
-from hpsearch.views.terminal.status import CHANGING, MOST_DECISIONS, counted, panel
-from hpsearch.views.words import latest, on_the_way
+from hpsearch.views.terminal.status import CHANGING, MOST_DECISIONS, panel
+from hpsearch.views.words import counted, latest, on_the_way
 
 if TYPE_CHECKING:
     from hpsearch.brain.study import Study

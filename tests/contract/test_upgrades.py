@@ -81,12 +81,10 @@ def test_runs_of_changed_code_that_had_the_role_of_repeats_are_told_from_them(tm
         row = dict(connection.execute("SELECT * FROM trials WHERE number = 2").fetchone())
         row |= {"role": "confirm", "standing": None}
         repeat, of_code = {"repeats": 0}, {"system_attrs": '{"revision":[1,0,true]}'}
+        insert = f"INSERT INTO trials VALUES ({', '.join('?' * len(row))})"
         for number, more in enumerate((repeat, of_code, of_code), start=3):
-            added = row | more | {"number": number}
-            marks = ", ".join("?" * len(added))
-            connection.execute(f"INSERT INTO trials VALUES ({marks})", list(added.values()))
-    old = f"sqlite:///{path}"
-    upgrade(old)
+            connection.execute(insert, list((row | more | {"number": number}).values()))
+    upgrade(old := f"sqlite:///{path}")
     with closing(Store.open(old, create=False)) as store:
         history = store.load("flowers")
     assert (history.repeats, history.revision_runs, history.searched) == ([3], [4, 5], 3)

@@ -79,8 +79,7 @@ class StudySummary:
     """A study in a line."""
 
     head: StudyHead
-    trials: Mapping[State, int]
-    """How many, by state, without runs of changed code; states that no trial is in are missing."""
+    trials: Mapping[State, int]  # by state, without runs of changed code; no state has 0
     gpu_seconds: float
     best: Ranked[TrialRow] | None
     budget: Sequence[BudgetLine] = ()  # what is used of each limit
