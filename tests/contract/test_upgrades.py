@@ -88,11 +88,9 @@ def test_runs_of_changed_code_that_had_the_role_of_repeats_are_told_from_them(tm
     with closing(Store.open(old, create=False)) as store:
         history = store.load("flowers")
     assert (history.repeats, history.revision_runs, history.searched) == ([3], [4, 5], 3)
-    _, told, _ = run("status", "--storage", old, "--format", "json")
-    assert json.loads(told)["trials"] == {"complete": 3, "pruned": 1}
-    assert json.loads(told)["revision_runs"] == 2
-    _, listed, _ = run("trials", "--storage", old)
-    assert listed.count("revision 1, pair 1") == 2
+    told = json.loads(run("status", "--storage", old, "--format", "json")[1])
+    assert (told["trials"], told["revision_runs"]) == ({"complete": 3, "pruned": 1}, 2)
+    assert run("trials", "--storage", old)[1].count("revision 1, pair 1") == 2
 
 
 def test_a_study_of_an_old_database_is_removed_and_its_folder_is_left(old, tmp_path, run):

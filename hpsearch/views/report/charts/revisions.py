@@ -8,7 +8,6 @@ from hpsearch.views.report.charts import style
 from hpsearch.views.report.charts.style import Chart, axis, figure, plotly, shown
 from hpsearch.views.report.data import ReportData
 
-FEWEST = 2  # decided changes that are drawn
 _MARKS: dict[str, tuple[str, str, str]] = {
     CodeVerdict.KEEP: ("kept", style.GOOD, "diamond"),
     CodeVerdict.DISCARD: ("discarded", style.BAD, "x"),
@@ -18,9 +17,9 @@ _MARKS: dict[str, tuple[str, str, str]] = {
 
 def ladder(data: ReportData) -> Chart | None:
     """A mark for each change that has pairs, with a line down to its lower bound, on the steps of
-    the base; None where fewer than `FEWEST` are decided."""
+    the base; None where fewer than two are decided."""
     drawn = [each for each in data.revisions if each["better_by"] is not None]
-    if sum(each["decided"] is not None for each in drawn) < FEWEST:
+    if sum(each["decided"] is not None for each in drawn) < 2:
         return None
     base, steps, marks = 0.0, {drawn[0]["number"] - 0.5: 0.0}, defaultdict(list)
     for each in drawn:

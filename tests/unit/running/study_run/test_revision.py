@@ -1,7 +1,5 @@
 """Changes of code as they come from others, in a folder that git tracks."""
 
-import shutil
-
 import pytest
 
 from hpsearch.domain.facts import CodeVerdict
@@ -113,7 +111,7 @@ def test_a_study_that_cannot_test_a_change_says_what_it_needs(code):
     assert "pass {seed}" in refusal(code, patch, run=unseeded)
     code.change(*GAIN)
     assert "train.py is not committed" in refusal(code, patch)
-    shutil.rmtree(code.folder / ".git")
+    (code.folder / ".git").rename(code.folder.parent / "git")
     assert f"commit the code to a git repository in {code.folder}" in refusal(code, patch)
 
 

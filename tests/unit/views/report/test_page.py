@@ -181,9 +181,8 @@ def test_several_objectives_have_a_front_and_no_best(report_on):
 def tested(number: int, verdict: CodeVerdict, *gain: float) -> dict[str, Any]:
     """A change of code, by its mean and lower bound if it has pairs."""
     mean, least = gain or (None, None)
-    decided = None if verdict is CodeVerdict.OPEN else 1.0
-    about = {"number": number, "verdict": verdict.value, "decided": decided, "reason": "<b>"}
-    return {**about, "better_by": mean, "at_least": least}
+    found = {"number": number, "verdict": verdict.value, "reason": "<b>", "better_by": mean}
+    return {**found, "at_least": least, "decided": None if verdict is CodeVerdict.OPEN else 1.0}
 
 
 def test_the_ladder_has_a_mark_for_each_tested_change_on_the_base_as_it_was_by_then(report_on):
