@@ -13,18 +13,15 @@ from hpsearch.asking.session import AskingSession
 from hpsearch.asking.study import AskedStudy
 from hpsearch.asking.transaction import Transaction
 from hpsearch.brain.reopening import reopen, retry
-from hpsearch.domain.facts import Role
 from hpsearch.domain.records import Environment, StudyRecord, StudyState
 from hpsearch.errors import StudyExists, StudyNotFound, UserError
 from hpsearch.running.creation.study import create_study, environment, spec_of
 from hpsearch.running.creation.warm_start import earlier_studies
 from hpsearch.running.study_run import retries
 from hpsearch.running.study_run.ownership import release_if_dead
-from hpsearch.running.study_run.versions import begin_due
+from hpsearch.running.study_run.versions import begin_due, sessions_of
 from hpsearch.store.connecting.hints import suggesting_for
 from hpsearch.store.connecting.url import parse_url, refuse_in_memory
-from hpsearch.store.reading.attempts import environments_of
-from hpsearch.store.reading.queries import find_study
 from hpsearch.store.store import Store
 from hpsearch.study_file.models import StudySpec
 from hpsearch.study_file.reading import parse, text_of
@@ -163,8 +160,8 @@ def _opened(
     release_if_dead(store, record.name)
     failed: list[int] = []
     if which is not None:
+        sessions = sessions_of(store, record.name)
         with store.reading() as connection:
-            sessions = environments_of(connection, find_study(connection, record.name))
             failed = retries.chosen(connection, store.load(record.name), which)
 
     def go_on(transaction: Transaction) -> None:
@@ -193,7 +190,7 @@ def _go_on(
         transaction.stop_requested = False
         transaction.forgets_stop = True
     if text is not None:
-        started = sum(trial.role is not Role.CONFIRM for trial in history.trials)
+        started = history.searched
         trials = spec.budget.trials
         if trials is not None and trials < started:
             what = f"study {study.name} has already started {started} trials, more than {trials}"

@@ -76,8 +76,6 @@ class Agenda:
         roles = [trial.role for trial in history.trials]
         self._begun = roles.count(Role.DEFAULT) + roles.count(Role.ENQUEUED)
         """The number of first configurations that have a trial."""
-        self._searched = len(roles) - roles.count(Role.CONFIRM)
-        """The number of trials, repeats left out."""
         self._referee = Referee(history, spec.objective.metric)
         self._queue: deque[int] = deque()
         self._total = spec.budget.per_trial.total
@@ -187,7 +185,7 @@ class Agenda:
     @property
     def _trials_used(self) -> bool:
         most = self._context.spec.budget.trials
-        return most is not None and self._searched >= most
+        return most is not None and self._context.history.searched >= most
 
     @property
     def _only_time_is_limited(self) -> bool:
@@ -352,7 +350,6 @@ class Agenda:
 
     def _draw(self, now: float, role: Role, params: dict[str, Any] | None) -> Trial:
         trial = self._add(now, role)
-        self._searched += 1
         self._context.searcher.proposals.propose(trial, params)
         return trial
 
@@ -375,13 +372,11 @@ class Agenda:
         leader = history.trials[history.revisions[run.revision - 1].trial]
         if not headroom.including_kept_back().can_start(self._total, leader):
             return None
-        trial = self._add(headroom.now, Role.CONFIRM)
+        trial = self._add(headroom.now, Role.REVISION)
         trial.seed = derived_seed(self._context.spec.seed, run.revision, run.pair, "revision")
         trial.params, trial.distributions = dict(leader.params), dict(leader.distributions)
         trial.system_attrs = {REVISION: [*run]}
-        which = f"revision {run.revision}" if run.is_changed else f"the base of {run.revision}"
-        why = f"runs {which}, pair {run.pair + 1}"
-        return Work(trial, DecisionKind.START, why, [leader.number])
+        return Work(trial, DecisionKind.START, f"runs {run}", [leader.number])
 
     def _add(self, now: float, role: Role) -> Trial:
         history = self._context.history

@@ -8,7 +8,7 @@ from hpsearch.brain.attempts import CurrentAttempt
 from hpsearch.brain.context import Context
 from hpsearch.brain.trial_log import missing_metrics, not_finite, record_of
 from hpsearch.domain import events as ev
-from hpsearch.domain.facts import DecisionKind, ErrorKind
+from hpsearch.domain.facts import DecisionKind, ErrorKind, Role
 from hpsearch.domain.lifecycle import State
 from hpsearch.domain.phase import Phase
 from hpsearch.domain.records import Outcome, Trial
@@ -249,7 +249,7 @@ class AttemptEvents:
         self, running: CurrentAttempt, trial: Trial, kind: ErrorKind, text: str, now: float
     ) -> None:
         self.context.attempts.end(running, Outcome.FAILED, now, text)
-        is_own = kind.of_configuration or trial.revision_run is not None
+        is_own = kind.of_configuration or trial.role is Role.REVISION
         if is_own or not self._blames_node(running, trial, text, now):
             self._give_up(trial, kind, text, now)
 
@@ -277,7 +277,7 @@ class AttemptEvents:
         trial.error_text = text
         self.context.log.note_expected(trial, None, None)
         self.context.log.move(trial, State.FAILED, ended=now)
-        if trial.revision_run is None:
+        if trial.role is not Role.REVISION:
             self.context.progress.failed(kind, text)
 
     def _requeue(self, trial: Trial) -> None:

@@ -128,7 +128,7 @@ class Confirmation:
         are behind it."""
         if not headroom.kept_back:
             return headroom
-        is_wanted = trial.role is Role.CONFIRM or IN_FULL in trial.system_attrs
+        is_wanted = not trial.role.of_search or IN_FULL in trial.system_attrs
         if is_wanted or self._contenders.leads(trial):
             return headroom.including_kept_back()
         return headroom
@@ -176,8 +176,7 @@ class Confirmation:
         return AgainstDefaults(trials, repeats, best, direction, self._level, self._seeds)
 
     def _repeats(self) -> list[Trial]:
-        repeats = [self._history.trials[number] for number in self._history.repeats]
-        return [trial for trial in repeats if trial.repeats is not None]
+        return [self._history.trials[number] for number in self._history.repeats]
 
     def _is_used_up(self, question: Question) -> bool:
         """True if the repeats of the leaders, and all begun since, are as many as promised."""

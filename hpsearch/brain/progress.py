@@ -3,7 +3,7 @@
 import re
 from collections import Counter
 
-from hpsearch.domain.facts import ErrorKind, Interruption
+from hpsearch.domain.facts import ErrorKind, Interruption, Role
 from hpsearch.domain.history import History
 from hpsearch.domain.lifecycle import State
 from hpsearch.domain.phase import MOVES, Phase
@@ -74,7 +74,7 @@ class StudyProgress:
         """End the study at its target, but not before the end of a trial wanted in full, nor of one
         whose value is a mean over folds or seeds."""
         value = trial.value
-        if trial.revision_run is not None:
+        if trial.role is Role.REVISION:
             return
         in_full = self._is_mean or IN_FULL in trial.system_attrs
         if in_full and trial.resource < self._total:

@@ -76,9 +76,10 @@ def to_finish(history: History, number: int) -> Trial:
     if trial.state is State.FAILED:
         why = f"trial {number} of {name} failed ({trial.error_kind}: {trial.error_text})"
         raise UserError(why, others)
-    if trial.role is Role.CONFIRM:
-        why = f"trial {number} of {name} repeats trial {trial.repeats}, for which nothing is asked"
-        raise UserError(why, others)
+    if not trial.role.of_search:
+        is_repeat = trial.role is Role.CONFIRM
+        does = f"repeats trial {trial.repeats}" if is_repeat else "tests changed code"
+        raise UserError(f"trial {number} of {name} {does}, for which nothing is asked", others)
     return trial
 
 

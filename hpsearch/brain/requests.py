@@ -65,7 +65,7 @@ class Requests:
         trial = self._trial(request.content["trial"])
         if trial.state.terminal:
             raise UserError(f"trial {trial.number} has ended already: {trial.state.value}")
-        if trial.role is Role.CONFIRM and trial.repeats is None:
+        if trial.role is Role.REVISION:
             raise UserError(f"trial {trial.number} tests a revision: it is needed")
         if trial.role is Role.CONFIRM:
             raise UserError(f"trial {trial.number} confirms trial {trial.repeats}: it is needed")

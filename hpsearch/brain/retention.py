@@ -11,7 +11,6 @@ and the best one keep theirs. Where a record names no checkpoint, the driver rem
 from collections.abc import Iterable
 from itertools import islice
 
-from hpsearch.domain.facts import Role
 from hpsearch.domain.history import History
 from hpsearch.domain.lifecycle import State
 from hpsearch.domain.records import Trial
@@ -116,7 +115,7 @@ class Retention:
             candidates = [trial for trial in trials if _may_be_best(trial)]
             return {each.trial.number for each in pareto_front(candidates, self._directions)}
         repeats = [trials[number] for number in self._history.repeats]
-        numbers = {trial.repeats for trial in repeats} - {None}
+        numbers = {trial.repeats for trial in repeats}
         # All others rank in this order, so that no further one can be the best.
         numbers.update(islice((each for each in self._ranked if each not in numbers), 1))
         candidates = [trials[number] for number in numbers if number is not None]
@@ -163,4 +162,4 @@ def _without(trials: Iterable[Trial], others: Iterable[Trial]) -> list[Trial]:
 
 
 def _may_be_best(trial: Trial) -> bool:
-    return trial.state is not State.FAILED and trial.role is not Role.CONFIRM
+    return trial.state is not State.FAILED and trial.role.of_search

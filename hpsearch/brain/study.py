@@ -183,8 +183,7 @@ class Study:
 
     @property
     def _search_trials_running(self) -> int:
-        repeats = sum(number in self.running for number in self.history.repeats)
-        return len(self.running) - repeats
+        return sum(self.history.trials[number].role.of_search for number in self.running)
 
     def _launch(self, work: Work, slot: Slot, headroom: Headroom, now: float) -> None:
         trial = work.trial

@@ -22,7 +22,17 @@ class Role(enum.StrEnum):
     DEFAULT = "default"  # the task's default settings
     ENQUEUED = "enqueued"  # it was asked for
     PROPOSED = "proposed"  # somebody asked for it while its study ran
-    CONFIRM = "confirm"  # it repeats another trial in full, or tests changed code, on a fresh seed
+    CONFIRM = "confirm"  # it repeats another trial in full, on a fresh seed
+    REVISION = "revision"  # it tests changed code, with the parameters of another trial
+
+    @property
+    def of_search(self) -> bool:
+        """True if its trials are the search's own: no repeats, and no tests of changed code."""
+        return self not in (Role.CONFIRM, Role.REVISION)
+
+
+OF_SEARCH = tuple(role.value for role in Role if role.of_search)
+"""The roles of the search's own trials, as databases have them."""
 
 
 class RequestKind(enum.StrEnum):

@@ -78,6 +78,8 @@ class History:
         """The trials that have not ended."""
         self.repeats: list[int] = []
         """The repeats (role `confirm`), ascending."""
+        self.revision_runs: list[int] = []
+        """The runs that test changes of code (role `revision`), ascending."""
         self._counted: list[State] = []
         """By trial, the state that it is counted in."""
         for trial in self.trials:
@@ -193,6 +195,8 @@ class History:
             self._counted.append(state)
             if trial.role is Role.CONFIRM:
                 self.repeats.append(number)
+            elif trial.role is Role.REVISION:
+                self.revision_runs.append(number)
         elif state is self._counted[number]:
             return
         else:
@@ -203,6 +207,11 @@ class History:
             self.open.discard(number)
         else:
             self.open.add(number)
+
+    @property
+    def searched(self) -> int:
+        """The number of trials of the search."""
+        return len(self.trials) - len(self.repeats) - len(self.revision_runs)
 
     def touch_attempt(self, attempt: Attempt) -> None:
         self._touched_attempts[(attempt.trial, attempt.number)] = None

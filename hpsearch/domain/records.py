@@ -91,6 +91,10 @@ class RevisionRun(NamedTuple):
     pair: int  # from 0
     is_changed: bool  # false of the base
 
+    def __str__(self) -> str:
+        side = "revision" if self.is_changed else "the base of revision"
+        return f"{side} {self.revision}, pair {self.pair + 1}"
+
 
 def sign_of(direction: str) -> float:
     """The factor that makes less of an objective better: -1 for ``maximize``, else 1."""
@@ -258,9 +262,10 @@ class Trial:
 
     @property
     def trains_in_full(self) -> bool:
-        """True if it is measured in full: the defaults as a yardstick, a repeat as evidence, and
-        what somebody wants to be."""
-        return self.role in (Role.DEFAULT, Role.CONFIRM) or IN_FULL in self.system_attrs
+        """True if it is measured in full: the defaults as a yardstick, a repeat or test of code as
+        evidence, and what somebody wants to be."""
+        is_measured = self.role is Role.DEFAULT or not self.role.of_search
+        return is_measured or IN_FULL in self.system_attrs
 
     @property
     def goes_on_alone(self) -> bool:
@@ -287,7 +292,7 @@ class Trial:
     @property
     def is_evidence(self) -> bool:
         """True if the search may learn from it: it lies in the space, and tests no other code."""
-        return not self.out_of_space and self.revision_run is None
+        return not self.out_of_space and self.role is not Role.REVISION
 
     @property
     def was_asked(self) -> bool:

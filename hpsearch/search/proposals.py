@@ -20,7 +20,6 @@ from optuna.pruners import NopPruner
 from optuna.samplers import BaseSampler, RandomSampler
 from optuna.storages import BaseStorage
 
-from hpsearch.domain.facts import Role
 from hpsearch.domain.history import History
 from hpsearch.domain.lifecycle import State
 from hpsearch.domain.records import Trial
@@ -238,7 +237,7 @@ def _tpe_place(trial: Trial, sign: float) -> tuple[float, ...] | None:
     """The key by which TPE finds good trials: of those that keep the limits the complete ones, by
     their values, and then those that trained farthest."""
     value, state = trial.value, trial.state
-    if value is None or state is State.FAILED or trial.role is Role.CONFIRM:
+    if value is None or state is State.FAILED or not trial.role.of_search:
         return None
     is_complete = state is State.COMPLETE
     far = 0.0 if is_complete else -trial.resource

@@ -15,7 +15,6 @@ import optuna
 from optuna.pruners import BasePruner, NopPruner
 from optuna.storages import BaseStorage
 
-from hpsearch.domain.facts import Role
 from hpsearch.domain.history import History
 from hpsearch.domain.lifecycle import State
 from hpsearch.domain.phase import Phase
@@ -172,7 +171,8 @@ class Searcher:
         self, promotion: Promotion, trial: Trial, report: ReportRecord, score: float, phase: Phase
     ) -> Judgement:
         rungs = promotion.rungs
-        index = _entered(rungs, trial, report.resource)
+        is_placed = trial.role.of_search
+        index = rungs.enter(trial.number, report.resource) if is_placed else None
         point = self._scoring.point(report) if self._several else score
         judgement = self._judge_at_rung(rungs, trial, index, point)
         if judgement.verdict is Verdict.PAUSE:
@@ -187,7 +187,7 @@ class Searcher:
         number = trial.number
         if index is None:
             is_in_full = trial.resource >= self._total
-            if is_in_full and trial.role is not Role.CONFIRM:
+            if is_in_full and trial.role.of_search:
                 rungs.finish(number, score)
             return Judgement(Verdict.CONTINUE, "between rungs")
         rung = rungs.rungs[index]
@@ -258,7 +258,7 @@ class Searcher:
         return len(self._history.trials) > LARGE
 
     def _recall(self, rungs: Rungs, trial: Trial) -> None:
-        if trial.role is Role.CONFIRM or trial.out_of_space:
+        if not trial.role.of_search or trial.out_of_space:
             return
         number = trial.number
         score_of = self._scoring.point if self._several else self._scoring.score
@@ -270,7 +270,7 @@ class Searcher:
                 continue  # it has diverged there, and was not judged
             was_finite |= is_finite
             score = score_of(report)
-            index = _entered(rungs, trial, resource)
+            index = rungs.enter(number, resource)
             if index is not None:
                 rung = rungs.rungs[index]
                 rung.record(number, score)
@@ -294,11 +294,6 @@ def _expected(
     result = trial.reports[max(known)].value if known else trial.value
     assert result is not None, "it has an expectation, and so a value"
     return trial, result, deviation, min(low, result), max(high, result)
-
-
-def _entered(rungs: Rungs, trial: Trial, resource: float) -> int | None:
-    """The index of the rung that a report counts at; None at none, as of a repeat."""
-    return None if trial.role is Role.CONFIRM else rungs.enter(trial.number, resource)
 
 
 def _awaits_expectation(trial: Trial) -> bool:

@@ -66,14 +66,16 @@ class TimeLeft:
         paces: Paces | None = None,
     ) -> None:
         self._spec = spec
-        self._search = [trial for trial in trials if trial.role is not Role.CONFIRM]
+        self._search = [trial for trial in trials if trial.role.of_search]
         self._repeats = [trial for trial in trials if trial.role is Role.CONFIRM]
+        self._of_code = [trial for trial in trials if trial.role is Role.REVISION]
         self._scale = (searched or len(self._search)) / (len(self._search) or 1)
         self._devices, self._workers = devices, len(devices)
         self._paces = paces or Paces(trials)
         self._kind = spec.search.pruner.kind
         self._eta = spec.search.pruner.arguments.get("eta", ETA)
-        self._ends = [trial.resource for trial in trials if trial.state is State.COMPLETE]
+        same_code = self._search + self._repeats
+        self._ends = [trial.resource for trial in same_code if trial.state is State.COMPLETE]
         is_early = min(self._ends, default=math.inf) < spec.budget.per_trial.total
         self._ends_early = is_early or bool(spec.task.get("ends_early", False))
         self._total = self._mean_end()
@@ -179,8 +181,8 @@ class TimeLeft:
         return lambda device: 1 / (self._paces.mean(device) or 1.0) / average
 
     def _used(self, now: float, rate: Callable[[str | None], float]) -> float:
-        search, repeats = (_held_s(each, now, rate) for each in (self._search, self._repeats))
-        return search * self._scale + repeats
+        others = self._repeats + self._of_code
+        return _held_s(self._search, now, rate) * self._scale + _held_s(others, now, rate)
 
     def _limits_s(self, active_s: float, now: float) -> list[float]:
         budget = self._spec.budget
@@ -294,7 +296,7 @@ class TimeLeft:
     def _stretch_of(self, trial: Trial, now: float) -> tuple[float, int]:
         """Seconds until a trial that runs arrives at a level, and the index of that level."""
         top = len(self._levels) - 1
-        is_unjudged = trial.role in (Role.DEFAULT, Role.CONFIRM)
+        is_unjudged = trial.role is Role.DEFAULT
         above = (at for at, level in enumerate(self._levels) if level > trial.resource)
         at = top if is_unjudged else next(above, top)
         until = self._end_after(trial.resource) if at == top else self._levels[at]
@@ -312,13 +314,10 @@ class TimeLeft:
         return min(max(0.0, began + (until - latest.start_resource) * pace - now), longest_s)
 
     def _repeats_s(self, share: float, now: float = 0.0) -> float:
-        """Seconds of the repeats to come, if this share of the promised ones takes place."""
-        promised = self._spec.search.promised_repeats
-        if not promised:
-            return 0.0
-        done = sum(trial.repeats is not None for trial in self._repeats)
-        due = max(0, promised - done)
-        running = [trial for trial in self._repeats if _is_open(trial)]
+        """Seconds of the repeats to come, if this share of the promised ones takes place, and of
+        the tests of changed code that have begun."""
+        due = max(0, self._spec.search.promised_repeats - len(self._repeats))
+        running = [trial for trial in self._repeats + self._of_code if _is_open(trial)]
         rests_s = [self._until_s(trial, self._total, now) for trial in running]
         full_s = self._start_up_s + self._total * self._pace
         at_once = min(self._workers, SIDE_BY_SIDE)

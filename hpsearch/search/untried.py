@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from hpsearch.domain.facts import ErrorKind, Role
+from hpsearch.domain.facts import ErrorKind
 from hpsearch.domain.history import History
 from hpsearch.domain.lifecycle import State
 from hpsearch.domain.records import Trial
@@ -122,7 +122,7 @@ class Untried:
 
     def _read(self, trial: Trial) -> None:
         number = trial.number
-        places = None if trial.role is Role.CONFIRM else self._places_of(trial.params)
+        places = self._places_of(trial.params) if trial.role.of_search else None
         if places is None or not trial.params:
             return
         self._counted.extend(bytes(max(0, number + 1 - len(self._counted))))

@@ -35,7 +35,7 @@ from hpsearch.store.cells import Cell, StoredDistribution
 Sql: TypeAlias = sa.ColumnElement[Any]
 Condition: TypeAlias = sa.ColumnElement[bool]
 
-VERSION = 4  # the schema version that this program reads and writes
+VERSION = 5  # the schema version that this program reads and writes
 
 metadata = sa.MetaData(
     naming_convention={
@@ -185,8 +185,8 @@ _partial_index(RANKED, trials.c.study_id, trials.c.violation, trials.c.standing)
 
 
 def special(of: sa.FromClause = trials) -> Condition:
-    """True of repeats, the default settings and configurations that were asked for: these are few
-    and have an index of their own."""
+    """True of repeats, tests of changed code, the default settings and configurations that were
+    asked for: these are few and have an index of their own."""
     return of.c.role != sa.literal_column(f"'{Role.SEARCH}'")
 
 

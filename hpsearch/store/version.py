@@ -22,10 +22,17 @@ def _add_versions(connection: sa.Connection) -> None:
     connection.exec_driver_sql(f"ALTER TABLE trials ADD COLUMN {column} DEFAULT 1")
 
 
+def _name_revision_runs(connection: sa.Connection) -> None:
+    """Runs of changed code had the role of repeats, which each repeat a trial."""
+    of_code = "UPDATE trials SET role = 'revision' WHERE role = 'confirm' AND repeats IS NULL"
+    connection.exec_driver_sql(of_code)
+
+
 MIGRATIONS: dict[int, Callable[[sa.Connection], None]] = {
     2: _add_files,
     3: _add_versions,
     4: schema.revisions.create,
+    5: _name_revision_runs,
 }
 """By the version that each leads to, rising from `FIRST` + 1: changes a database of the version
 before. A new database needs none: it is made from the tables as they are now."""

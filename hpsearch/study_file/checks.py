@@ -136,7 +136,7 @@ def _placeholder_problems(draft: Draft) -> list[Problem]:
     if draft.task is None or draft.description is None or draft.settings is None:
         return []
     has_values = {name: _always_has_a_value(draft, name) for name in sorted(draft.names)}
-    if draft.budget is not None and draft.budget.per_trial.folds:
+    if draft.budget is None or draft.budget.per_trial.folds:
         used = [name for name in OF_FOLDS if f"{{{name}}}" in str(draft.task.get("run"))]
         has_values |= dict.fromkeys(used, True)
     return draft.description.problems_with_names(draft.task, draft.settings, has_values)

@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 from optuna.distributions import CategoricalDistribution
 
-from hpsearch.domain.facts import Role
 from hpsearch.domain.numbers import finite
 from hpsearch.domain.records import Trial
 from hpsearch.running.creation.study import spec_of
@@ -79,7 +78,7 @@ def _of_parameter(
     name, distribution = list(encoding.space.items())[column]
     is_choice = isinstance(distribution, CategoricalDistribution)
     count = len(getattr(distribution, "choices", range(PARTS)))
-    own = [trial for trial in trials if name in trial.params and trial.role is not Role.CONFIRM]
+    own = [trial for trial in trials if name in trial.params and trial.role.of_search]
     tried_at = _places(np.array([encoding.point(trial.params)[column] for trial in own]), count)
     active = encoding.active(points)[name]
     places, parts, explained = _places(points[active, column], count), [], 0.0

@@ -29,6 +29,7 @@ def study_document(summary: StudySummary) -> dict[str, Any]:
         "driver": summary.head.driver,
         "reason": summary.head.reason,
         "trials": {state.value: n for state, n in sorted(summary.trials.items())},
+        "revision_runs": summary.revision_runs,
         "best": best,
         "gpu_seconds": summary.gpu_seconds,
         "created": summary.head.created,

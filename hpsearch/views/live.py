@@ -27,8 +27,8 @@ from hpsearch.store.reading.queries import StudyHead, find_study
 from hpsearch.store.reading.status import StudyStatus, recent_decisions, study_status
 from hpsearch.store.store import Store
 from hpsearch.views.terminal.escapes import plain
-from hpsearch.views.terminal.status import CHANGING, MOST_DECISIONS, counted, panel
-from hpsearch.views.words import latest, on_the_way
+from hpsearch.views.terminal.status import CHANGING, MOST_DECISIONS, panel
+from hpsearch.views.words import counted, latest, on_the_way
 
 if TYPE_CHECKING:
     from hpsearch.brain.study import Study
@@ -109,7 +109,7 @@ class LiveView:
             return
         trainings = []
         for trial in study.history.trials[:FIRST_TRIALS]:
-            if trial.role is not Role.CONFIRM:
+            if trial.role.of_search:
                 reports = {at: report.metrics for at, report in trial.reports.items()}
                 trainings.append(TrialReports(trial.params, reports))
         objectives = [objective.metric for objective in study.spec.objectives]
@@ -172,14 +172,16 @@ def _values(study: Study, trial: Trial) -> str:
 
 def _progress(study: Study, now: float, began: float, ended_before: int) -> str:
     history, objective = study.history, study.spec.objective
-    trials = counted(Counter(trial.state for trial in history.trials))
-    if not trials:
+    states = (trial.state for trial in history.trials if trial.role is not Role.REVISION)
+    trials = counted(Counter(states))
+    if not history.trials:
         busy = f"{len(study.slots)} ready, {len(study.running)} busy"
         trials = f"workers {busy if study.slots else 'starting'}"
     elif study.spec.budget.trials is not None:
-        repeats = len(history.repeats)
-        trials += f": {len(history.trials) - repeats} of {study.spec.budget.trials}"
+        repeats, of_code = len(history.repeats), len(history.revision_runs)
+        trials += f": {history.searched} of {study.spec.budget.trials}"
         trials += f" and {count(repeats, 'repeat')}" if repeats else ""
+        trials += f" and {count(of_code, 'run')} of changed code" if of_code else ""
     parts = [trials]
     best = leading(history.trials, objective.direction, objective.metric)
     if best is not None:

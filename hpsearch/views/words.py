@@ -6,7 +6,7 @@ A sentence begins with a small letter and has no full stop, so that it can follo
 
 import math
 from bisect import bisect
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from hpsearch.domain.facts import NextHour, RequestKind
@@ -383,18 +383,20 @@ def _shown(result: StudyResult, best: Ranked[TrialRow]) -> str:
 def _cost(status: StudyStatus) -> str:
     """Compute time, money, wall clock, and the number of trials; ``so far`` while more may come."""
     counts, used = status.summary.trials, {line.name: line.used for line in status.summary.budget}
-    parts = [count(sum(counts.values()), "trial")]
-    for state in State:
-        if counts.get(state):
-            word = "stopped early" if state is State.PRUNED else state.value
-            parts.append(f"{counts[state]} {word}")
+    by_state = counted(counts, status.summary.revision_runs).replace("pruned", "stopped early")
     so_far = "" if status.summary.state.is_over else " so far"
-    trials = ", ".join(parts) + so_far
+    trials = ", ".join(filter(None, [count(sum(counts.values()), "trial"), by_state])) + so_far
     if not used["gpu_seconds"]:
         return f"not recorded: {trials}"
     money = f" (cost {number(used['cost'])})" if "cost" in used else ""
     compute = f"{duration(used['gpu_seconds'])} of compute time{money}"
     return f"{compute}, {duration(used['wall_clock_seconds'])} of wall clock: {trials}"
+
+
+def counted(counts: Mapping[State, int], of_code: int = 0) -> str:
+    """``2 running, 5 paused``, with as many runs of changed code; empty where there is none."""
+    parts = [f"{counts[state]} {state.value}" for state in State if counts.get(state)]
+    return ", ".join(parts + [f"{count(of_code, 'run')} of changed code"] * bool(of_code))
 
 
 def _of_total(resource: float, spec: StudySpec) -> str:

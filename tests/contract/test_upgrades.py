@@ -73,6 +73,26 @@ def test_an_upgraded_database_answers_every_question(old, command, run):
     assert "flowers" in json.dumps(json.loads(out)) or command == "trials"
 
 
+def test_runs_of_changed_code_that_had_the_role_of_repeats_are_told_from_them(tmp_path, run):
+    path = tmp_path / "old.db"
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.executescript((FOLDER / "4.sql").read_text(encoding="utf-8"))
+        connection.row_factory = sqlite3.Row
+        row = dict(connection.execute("SELECT * FROM trials WHERE number = 2").fetchone())
+        row |= {"role": "confirm", "standing": None}
+        repeat, of_code = {"repeats": 0}, {"system_attrs": '{"revision":[1,0,true]}'}
+        insert = f"INSERT INTO trials VALUES ({', '.join('?' * len(row))})"
+        for number, more in enumerate((repeat, of_code, of_code), start=3):
+            connection.execute(insert, list((row | more | {"number": number}).values()))
+    upgrade(old := f"sqlite:///{path}")
+    with closing(Store.open(old, create=False)) as store:
+        history = store.load("flowers")
+    assert (history.repeats, history.revision_runs, history.searched) == ([3], [4, 5], 3)
+    told = json.loads(run("status", "--storage", old, "--format", "json")[1])
+    assert (told["trials"], told["revision_runs"]) == ({"complete": 3, "pruned": 1}, 2)
+    assert run("trials", "--storage", old)[1].count("revision 1, pair 1") == 2
+
+
 def test_a_study_of_an_old_database_is_removed_and_its_folder_is_left(old, tmp_path, run):
     upgrade(old)
     shared = tmp_path / "shared"

@@ -150,12 +150,12 @@ def test_changed_code_is_refused_by_name_and_begins_a_version_once_it_is_meant(d
         history = store.load(NAME)
         one, two = seal_with(train="1", data="1"), seal_with(train="2", other="1")
         assert begin_due(history, (), one, 1.0) == []
-        refuse_changed(history, (), one)
-        refuse_changed(history, (), seal_with(train="1", new="5"))
+        refuse_changed(store, history, one)
+        refuse_changed(store, history, seal_with(train="1", new="5"))
         with pytest.raises(UserError, match=r"train differs from version 1 .*\n.*begins version 2"):
-            refuse_changed(history, (), two)
+            refuse_changed(store, history, two)
         assert begin_due(history, (), two, 2.0) == ["train has changed"]
-        refuse_changed(history, (), two)
+        refuse_changed(store, history, two)
         store.commit(history.study.id, history.drain())
         found = store.load(NAME).versions
     assert [(each.number, each.changes) for each in found] == [(1, []), (2, ["train has changed"])]

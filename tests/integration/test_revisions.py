@@ -65,7 +65,8 @@ def test_a_real_gain_is_kept_noise_and_cheats_are_not_whenever_the_driver_is_kil
     assert found["more data"]["verdict"] == "keep"
     assert sorted(found["more data"]["harness"]) == ["data/valid", "measure.py"]
     assert found["more data"]["gpu_seconds"] > 0
-    complete = "role = 'confirm' AND repeats IS NULL AND state = 'complete'"
+    assert found["more data"]["better_by"] > found["more data"]["at_least"] > 0
+    complete = "role = 'revision' AND state = 'complete'"
     pairs = f"SELECT count(DISTINCT seed), count(*) FROM trials WHERE {complete}"
     ((seeds, runs),) = workplace.rows(pairs)
     assert runs == 2 * seeds

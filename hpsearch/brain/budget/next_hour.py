@@ -7,7 +7,7 @@ hour is to be worth, the search has its end once `STEADY` looks in a row expect 
 from dataclasses import asdict
 
 from hpsearch.brain.budget.ledger import Spending
-from hpsearch.domain.facts import NEXT_HOUR, NextHour, Role
+from hpsearch.domain.facts import NEXT_HOUR, NextHour
 from hpsearch.domain.history import History
 from hpsearch.domain.lifecycle import State
 from hpsearch.domain.numbers import number
@@ -40,7 +40,7 @@ class NextHours:
     def look(self, now: float) -> None:
         """Look, if enough trials have ended since the last time, and an hour was spent."""
         study, states = self._history.study, self._history.states
-        begun = len(self._history.trials) - len(self._history.repeats)
+        begun = self._history.searched
         ended = begun - states[State.QUEUED] - states[State.RUNNING]
         latest = NextHour.of(study.system_attrs)
         before = max(self._looked, 0 if latest is None else latest.trials)
@@ -65,7 +65,7 @@ class NextHours:
 
     def _training(self, per: str, now: float) -> tuple[float, float]:
         """All training of the search, in full trainings, and the hours that it took."""
-        trials = [trial for trial in self._history.trials if trial.role is not Role.CONFIRM]
+        trials = [trial for trial in self._history.trials if trial.role.of_search]
         so_far = sum(trial.resource for trial in trials) / self._spending.trial_total
         if per == "trial":
             return so_far, len(trials)

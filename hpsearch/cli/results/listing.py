@@ -47,6 +47,8 @@ def print_status(
 ) -> None:
     """Print a study's trials by state, its best trial, its budget, running work and failures; with
     `watch`, until no driver works on it any more. With `beliefs` what its search believes."""
+    if beliefs and watch:
+        raise UserError("beliefs are printed once", "leave out --watch or --beliefs")
     if beliefs:
         from hpsearch.views.beliefs import beliefs_document  # it imports the model
 
@@ -125,16 +127,12 @@ def _looks(store: Store, name: str) -> Iterator[tuple[dict[str, Any], list[Rende
         with store.reading() as connection:
             study = find_study(connection, name)
             found = study_status(connection, study)
-            document = documents.status_document(
-                found, study_trust(connection, study), found.summary.checkpoint_bytes
-            )
-            if found.summary.head.driver is None:
-                disk = found.summary.checkpoint_bytes
-                parts = status.status(
-                    found, time.time(), terminal_width(), disk, suggested=output.suggested
-                )
-            else:
+            disk, now = found.summary.checkpoint_bytes, time.time()
+            document = documents.status_document(found, study_trust(connection, study), disk)
+            if found.summary.head.driver is not None:
                 parts = [panel_of(connection, study, found)]
+            else:
+                parts = status.status(found, now, terminal_width(), disk, None, output.suggested)
         yield document, parts
         if study.driver is None:
             return
@@ -197,7 +195,7 @@ def print_trial(name: str | None, number: int, format: TreeFormat, storage: str)
 def print_revisions(name: str, number: int | None, format: TreeFormat, storage: str) -> None:
     """Print the changes of code that a study has tested, or the patch of one. Raises UserError."""
     with reading(storage) as connection:
-        found = revision_rows(connection, chosen_study(connection, name).id)
+        found = revision_rows(connection, chosen_study(connection, name))
     if number is not None:
         if number > len(found):
             raise UserError(f"study {name} has no revision {number}", f"it has {len(found)}")

@@ -6,6 +6,7 @@ A request that is refused raises UserError.
 import sys
 from collections.abc import Mapping
 from contextlib import closing, suppress
+from pathlib import Path
 from typing import Any
 
 import typer
@@ -84,9 +85,11 @@ def propose(name: str, proposal: Proposal, storage: str) -> None:
 
 def _revise(name: str, proposal: Proposal, storage: str) -> None:
     file, commit = proposal.patch, proposal.revision
-    if proposal.configuration or proposal.like is not None or (file and commit):
+    if proposal.configuration or proposal.like is not None or None not in (file, commit):
         message = "one change of code is tested at a time, with the best parameters so far"
         raise UserError(message, "give --patch or --revision alone, with --why")
+    if file == Path() or commit == "":
+        raise UserError("no change is named", "give --patch a file, or --revision a commit")
     with closing(Store.open(storage, create=False)) as store:
         patch = None
         if file is not None:

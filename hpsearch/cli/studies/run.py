@@ -22,7 +22,7 @@ from hpsearch.domain.records import StudyRecord, StudyState
 from hpsearch.errors import StudyExists, UserError
 from hpsearch.running import loading
 from hpsearch.running.checkpoint_folders import folder_of, folder_of_new
-from hpsearch.running.creation.seal import Seal, seal_of
+from hpsearch.running.creation.seal import seal_of
 from hpsearch.running.creation.study import create_study, spec_of
 from hpsearch.running.driver.loop import Driver, watched_by
 from hpsearch.running.executors.cluster.address import refuse_unreachable
@@ -35,7 +35,6 @@ from hpsearch.running.study_run.watching import prepared, watching
 from hpsearch.running.study_run.workers import refuse_contradictions
 from hpsearch.running.tracking.senders import install, missing, refuse_missing
 from hpsearch.store.connecting.url import parse_url, refuse_in_memory
-from hpsearch.store.reading.attempts import environments_of
 from hpsearch.store.reading.queries import find_study
 from hpsearch.store.store import Store
 from hpsearch.store.study_texts import content_of
@@ -144,18 +143,9 @@ def resume_study(
         submitted_by(launched_by(study.base, name, options.storage))
         _refuse_imported(study)
         former = spec_of(study)
-        changes = FileChanges(study.spec)
-        if source is not None:
-            changes = changes_between(former, load(source, inspect=loading.inspect))
-            changes.refuse(name)
-            for key, text in changes.allowed.items():
-                note(f"{key} {text}")
+        changes = _changes(former, source)
         study.spec = with_budget(changes.text, budget)
-        had: dict[int, int] = {}
-        if retry is not None:
-            with store.reading() as connection:
-                chosen = retries.chosen(connection, history, retry)
-            had = {number: len(history.trials[number].attempts) for number in chosen}
+        had = {} if retry is None else _attempts_of(store, history, retry)
         if base is not None:
             study.base = str(base.absolute())
         spec = spec_of(study)
@@ -168,30 +158,19 @@ def resume_study(
         known_good = configurations(options.enqueue or (), spec)
         _refuse_too_few(spec, history, is_raised="trials" in budget, enqueues=bool(known_good))
         home = folder_of(spec, study, options.checkpoints)
+        goes_on = budget or known_good or had or changes.allowed or changes.widened
         if finish is not None:
             _note_finish(spec, history, finish)
-        elif study.state is StudyState.FINISHED and not (
-            budget
-            or known_good
-            or had
-            or changes.allowed
-            or changes.widened
-            or _has_revisions(store, history)
-        ):
+        elif study.state is StudyState.FINISHED and not (goes_on or _has_revisions(store, history)):
             note(f"study {name} has already ended: {study.reason}")
             note(f"to continue it, raise a limit: hpsearch resume {name} --trials N")
             return
         seal = seal_of(spec)
         if not changed and not had:
-            _refuse_changed(store, history, seal)
+            versions.refuse_changed(store, history, seal)
         resources, trackers = _resources(options, spec), _installed(spec)
         study_run = on_ray.StudyRun(
-            spec,
-            home,
-            resources,
-            options.address,
-            known_good,
-            trackers,
+            *(spec, home, resources, options.address, known_good, trackers),
             finish=finish,
             retry=list(had),
             changes=changes.allowed,
@@ -207,17 +186,27 @@ def resume_study(
         retries.refuse_idle(history, had)
 
 
+def _changes(former: StudySpec, source: Path | None) -> FileChanges:
+    if source is None:
+        return FileChanges(former.text)
+    changes = changes_between(former, load(source, inspect=loading.inspect))
+    changes.refuse(former.study)
+    for key, text in changes.allowed.items():
+        note(f"{key} {text}")
+    return changes
+
+
+def _attempts_of(store: Store, history: History, retry: str) -> dict[int, int]:
+    """The number of attempts that each trial has had which is to run again."""
+    with store.reading() as connection:
+        chosen = retries.chosen(connection, history, retry)
+    return {number: len(history.trials[number].attempts) for number in chosen}
+
+
 def _has_revisions(store: Store, history: History) -> bool:
     """True if a change of the study's code waits for its test, or for more of it."""
     asked = any(each.kind is RequestKind.REVISE for each in store.waiting(history.study.id))
     return asked or any(each.verdict is CodeVerdict.OPEN for each in history.revisions)
-
-
-def _refuse_changed(store: Store, history: History, seal: Seal) -> None:
-    with store.reading() as connection:
-        study = find_study(connection, history.study.name)
-        sessions = environments_of(connection, study)
-    versions.refuse_changed(history, sessions, seal)
 
 
 def _note_finish(spec: StudySpec, history: History, number: int) -> None:
@@ -325,7 +314,7 @@ def _refuse_imported(study: StudyRecord) -> None:
 
 def _refuse_too_few(spec: StudySpec, history: History, *, is_raised: bool, enqueues: bool) -> None:
     """Refuse a limit below the trials that have started, or with no room for what is enqueued."""
-    started = sum(trial.role is not Role.CONFIRM for trial in history.trials)
+    started = history.searched
     limit = spec.budget.trials
     if limit is not None and is_raised and limit < started:
         raise UserError(

@@ -129,7 +129,7 @@ class Reader:
         """The changes of code that were tested: who, why, patch, cost, verdict and its reason. The
         base of the next is the last `commit`, with all patches on it that were kept."""
         with self._study(study) as (connection, head):
-            return [_plain(each) for each in revision_rows(connection, head.id)]
+            return [_plain(each) for each in revision_rows(connection, head)]
 
     def report(self, study: Study) -> str:
         """The report on a study, as Markdown: its result, budget, failures, environment."""

@@ -42,8 +42,7 @@ from hpsearch.running.study_run.ownership import owning
 from hpsearch.running.study_run.workers import worker_config
 from hpsearch.running.tracking.senders import Senders, sending
 from hpsearch.store.leases import Lease
-from hpsearch.store.reading.attempts import changes, environments_of
-from hpsearch.store.reading.queries import find_study
+from hpsearch.store.reading.attempts import changes
 from hpsearch.store.store import Store
 from hpsearch.study_file.models import Resources, StudySpec
 from hpsearch.study_file.trackers import NamedTracker
@@ -114,16 +113,11 @@ def drive(
 
 def _say_changes(store: Store, record: StudyRecord, runs_on: Environment) -> None:
     """Warn where code or data are not those of the study's latest session."""
-    sessions = _sessions(store, record)
+    sessions = versions.sessions_of(store, record.name)
     found = changes(sessions[-1], runs_on) if sessions else []
     if found:
         what = "; ".join(found)
         log.warning("not as before: %s - new trials may not compare with earlier ones", what)
-
-
-def _sessions(store: Store, record: StudyRecord) -> list[Environment]:
-    with store.reading() as connection:
-        return environments_of(connection, find_study(connection, record.name))
 
 
 def prepare(
@@ -141,7 +135,7 @@ def prepare(
         before = record.system_attrs.get(FILE_CHANGES, [])
         record.system_attrs = {**record.system_attrs, FILE_CHANGES: [*before, made]}
         history.touch_study()
-    sessions = _sessions(store, history.study)
+    sessions = versions.sessions_of(store, run.spec.study)
     widened = [f"{key} {text}" for key, text in run.widened.items()]
     for text in versions.begin_due(history, sessions, run.seal, now, widened):
         log.warning("version %d of %s begins: %s", history.version, run.spec.study, text)

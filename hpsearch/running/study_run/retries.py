@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from sqlalchemy import Connection
 
 from hpsearch.brain.budget.ledger import Spending
+from hpsearch.domain.facts import Role
 from hpsearch.domain.history import History
 from hpsearch.domain.lifecycle import State
 from hpsearch.domain.records import Environment, Trial
@@ -29,7 +30,7 @@ def chosen(connection: Connection, history: History, which: str) -> list[int]:
             _refuse_unfailed(history, number)
         return numbers
     ended = (trial for trial in history.trials if trial.state is State.FAILED)
-    failed = [trial.number for trial in ended if trial.revision_run is None]
+    failed = [trial.number for trial in ended if trial.role is not Role.REVISION]
     if not failed:
         raise UserError(f"no trial of {name} has failed", "go on without --retry")
     if which == State.FAILED.value:
@@ -48,7 +49,7 @@ def _refuse_unfailed(history: History, number: int) -> None:
     if number >= known:
         has = f"it has trials 0 to {known - 1}" if known else "it has none yet"
         raise UserError(f"study {name} has no trial {number}", has)
-    if history.trials[number].revision_run is not None:
+    if history.trials[number].role is Role.REVISION:
         raise UserError(f"trial {number} of {name} tests changed code", "ask for the change anew")
     state = history.trials[number].state
     hints = {

@@ -12,8 +12,6 @@ from hpsearch.errors import UserError
 from hpsearch.running.creation.seal import seal_of
 from hpsearch.running.creation.study import spec_of
 from hpsearch.running.study_run.versions import refuse_changed
-from hpsearch.store.reading.attempts import environments_of
-from hpsearch.store.reading.queries import find_study
 from hpsearch.store.store import Store
 from hpsearch.study_file.models import StudySpec
 from trials.contract import ProgramFailed
@@ -32,9 +30,7 @@ def revision_of_study(
     that of its version."""
     history = store.load(name)
     spec = spec_of(history.study)
-    with store.reading() as connection:
-        sessions = environments_of(connection, find_study(connection, name))
-    refuse_changed(history, sessions, seal_of(spec))
+    refuse_changed(store, history, seal_of(spec))
     return revision_content(spec, history.revisions, why, patch=patch, commit=commit)
 
 
@@ -50,7 +46,7 @@ def revision_content(
     what a commit has that the base has not. The base is the commit that is checked out, with what
     was kept on it `before`. Raises UserError if the study cannot test any, or the change does not
     apply or reaches for the harness."""
-    harness = _harness(spec)
+    harness, begin = _harness(spec), None
     try:
         root = root_of(spec.base)
         begin = _head(root, spec.base)
@@ -74,7 +70,8 @@ def revision_content(
     except ProgramFailed as error:
         problem = str(error)
     if problem is not None:
-        raise UserError(f"the change is not tested: {problem}")
+        hint = None if begin else f"commit the code to a git repository in {spec.base}"
+        raise UserError(f"the change is not tested: {problem}", hint)
     return {"why": why, "commit": begin, "patch": text, "harness": digests(spec.base, harness)}
 
 

@@ -14,6 +14,9 @@ from hpsearch.errors import UserError
 from hpsearch.running.creation.seal import Seal, differing
 from hpsearch.running.creation.study import revision_of
 from hpsearch.store.owners import person
+from hpsearch.store.reading.attempts import environments_of
+from hpsearch.store.reading.queries import find_study
+from hpsearch.store.store import Store
 from trials.settings import some
 
 
@@ -29,9 +32,14 @@ def changed_files(
     return differing((sessions[-1].files if sessions else None) or {}, seal.binding)
 
 
-def refuse_changed(history: History, sessions: Sequence[Environment], seal: Seal) -> None:
+def sessions_of(store: Store, name: str) -> list[Environment]:
+    with store.reading() as connection:
+        return environments_of(connection, find_study(connection, name))
+
+
+def refuse_changed(store: Store, history: History, seal: Seal) -> None:
     """Raise UserError if a study's code or data have changed."""
-    files = changed_files(history.versions, sessions, seal)
+    files = changed_files(history.versions, sessions_of(store, history.study.name), seal)
     if files:
         name, verb = history.study.name, "differs" if len(files) == 1 else "differ"
         now = f"version {history.version} of {name}, so trials would not compare"

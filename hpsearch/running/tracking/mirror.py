@@ -6,7 +6,6 @@ import math
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from hpsearch.domain.facts import Role
 from hpsearch.domain.lifecycle import State
 from hpsearch.domain.plugins.news import Point, StudyNews, Tracker, TrialNews
 from hpsearch.domain.records import ReportRecord, Trial
@@ -141,7 +140,7 @@ class Mirror:
             "checkpoint": trial.best_checkpoint or trial.checkpoint,
             "error": error,
             "role": trial.role.value,
-            "repeats": trial.repeats if trial.role is Role.CONFIRM else None,
+            "repeats": trial.repeats,
             "seed": trial.seed,
             **{f"value_{i}": each for i, each in enumerate(trial.values or ())},
         }

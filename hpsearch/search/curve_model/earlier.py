@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from scipy.special import logsumexp
 
-from hpsearch.domain.facts import EarlierStudy, EarlierTrial
+from hpsearch.domain.facts import EarlierStudy, EarlierTrial, Role
 from hpsearch.domain.history import History
 from hpsearch.domain.records import sign_of
 from hpsearch.search.curve_model.curves import MOST_ROWS, Warp
@@ -58,7 +58,7 @@ def earlier_study_of(history: History, space: Space) -> EarlierStudy | None:
     configurations, values, outside = [], [], []
     for trial in history.trials:
         kind = trial.error_kind
-        failed = kind is not None and kind.of_configuration and trial.revision_run is None
+        failed = kind is not None and kind.of_configuration and trial.role is not Role.REVISION
         configuration = within(space, trial.params)
         if not configuration or not (failed or counts(trial)):
             continue

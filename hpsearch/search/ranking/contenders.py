@@ -123,7 +123,7 @@ class Contenders:
 def first_of(trial: Trial, sign: float) -> First | None:
     """The score of a trial's first report, smaller is better and infinite without a value, and the
     trial's number; None without a report, and for a repeat."""
-    if trial.role is Role.CONFIRM or not trial.reports:
+    if not trial.role.of_search or not trial.reports:
         return None
     value = trial.reports[min(trial.reports)].value
     if value is None or not math.isfinite(value):

@@ -8,7 +8,6 @@ from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from itertools import islice
 from typing import Any, TypeAlias
 
-from hpsearch.domain.facts import Role
 from hpsearch.domain.history import History
 from hpsearch.domain.lifecycle import State
 from hpsearch.domain.records import Trial
@@ -106,6 +105,6 @@ class RoughOrder:
         return trial.violation, score_of(value, self._sign), number
 
     def _leading_key(self, trial: Trial) -> tuple[float, float, int] | None:
-        usable = trial.state is not State.FAILED and trial.role is not Role.CONFIRM
+        usable = trial.state is not State.FAILED and trial.role.of_search
         usable = usable and not trial.out_of_space
         return self._key_of(trial.number) if usable and trial.value is not None else None

@@ -44,10 +44,9 @@ def runs_of(trials: Iterable[RepeatedTrial]) -> dict[int, list[float]]:
     runs: defaultdict[int, list[float]] = defaultdict(list)
     for trial in trials:
         repeated, value = trial.repeats, worth_of(trial)
-        is_complete_repeat = trial.role is Role.CONFIRM and trial.state is State.COMPLETE
-        if not is_complete_repeat or repeated is None:
+        if repeated is None or trial.state is not State.COMPLETE or value is None:
             continue
-        if value is not None and math.isfinite(value):
+        if math.isfinite(value):
             runs[repeated].append(value)
     return dict(runs)
 

@@ -236,7 +236,7 @@ def likely_range(trial: Candidate) -> tuple[float, float]:
 
 def counts(trial: Candidate) -> bool:
     """True if a trial can be ranked: a finite value in the space, no failure and no repeat."""
-    if trial.role is Role.CONFIRM or trial.state is State.FAILED or trial.out_of_space:
+    if not trial.role.of_search or trial.state is State.FAILED or trial.out_of_space:
         return False
     return trial.value is not None and math.isfinite(trial.value)
 

@@ -24,7 +24,7 @@ from optuna.storages import BaseStorage
 from optuna.study import StudyDirection
 from optuna.trial import FrozenTrial, TrialState
 
-from hpsearch.domain.facts import FAILED, Role
+from hpsearch.domain.facts import FAILED
 from hpsearch.domain.history import History
 from hpsearch.domain.records import CONSTRAINT, Trial
 
@@ -117,12 +117,12 @@ def underway(storage: BaseStorage) -> BaseStorage:
 def without_repeats(storage: BaseStorage, history: History) -> BaseStorage:
     """A storage without repeats, for Optuna's pruners and most of its samplers, to which repeats of
     the leaders would be additional good configurations."""
-    if not history.repeats:
+    if history.searched == len(history.trials):
         return storage
 
     def show(trials: list[FrozenTrial]) -> Iterable[FrozenTrial]:
         records = history.trials
-        return (trial for trial in trials if records[trial.number].role is not Role.CONFIRM)
+        return (trial for trial in trials if records[trial.number].role.of_search)
 
     return cast(BaseStorage, _Shown(storage, show))
 

@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from hashlib import sha256
-from math import inf
+from math import inf, isfinite
 from typing import Any
 
 from sqlalchemy import Connection, select
@@ -14,8 +14,11 @@ from sqlalchemy.sql.functions import count
 from sqlalchemy.sql.functions import max as sa_max
 from sqlalchemy.sql.functions import min as sa_min
 
-from hpsearch.domain.facts import IDLE_KEPT_S, Role
-from hpsearch.domain.records import Environment, Trial, Version
+from hpsearch.domain.facts import IDLE_KEPT_S, CodeVerdict, Role
+from hpsearch.domain.records import Environment, RevisionRun, Trial, Version, sign_of
+from hpsearch.search.ranking.repeats import mean_of
+from hpsearch.search.ranking.verdicts.evidence import lower_bound
+from hpsearch.search.ranking.verdicts.referee import level_of
 from hpsearch.store.contents import records, revisions_of
 from hpsearch.store.reading.queries import StudyHead, TrialDetail, rows_of, trials_of
 from hpsearch.store.schema import ATTEMPT, ENVIRONMENT, RANKED, TRIAL, VERSIONED
@@ -32,17 +35,30 @@ def versions_of(connection: Connection, study_id: int) -> list[Version]:
     return records(connection, Version, VERSIONED.study_id == study_id)
 
 
-def revision_rows(connection: Connection, study_id: int) -> list[dict[str, Any]]:
+def revision_rows(connection: Connection, study: StudyHead) -> list[dict[str, Any]]:
     """All changes of a study's code, in order: the fields of each `Revision`, the digest of its
-    patch, and the GPU-seconds that its test took so far."""
-    is_run = (TRIAL.role == Role.CONFIRM.value) & TRIAL.repeats.is_(None)
+    patch, the GPU-seconds that its test took so far, and what the mean of its pairs is better by,
+    with its lower bound; None where there are too few."""
+    is_run = TRIAL.role == Role.REVISION.value
+    values: dict[RevisionRun, float | None] = {}
     took: defaultdict[int, float] = defaultdict(float)
-    for trial in records(connection, Trial, TRIAL.study_id == study_id, is_run):
+    for trial in records(connection, Trial, TRIAL.study_id == study.id, is_run):
         if trial.revision_run is not None:
+            values[trial.revision_run] = trial.value
             took[trial.revision_run.revision] += trial.gpu_seconds
-    rows = []
-    for each in revisions_of(connection, study_id):
+    rows, kept = [], 0
+    for each in revisions_of(connection, study.id):
+        gains = []
+        for pair in range(each.pairs):
+            sides = (RevisionRun(each.number, pair, is_changed) for is_changed in (False, True))
+            before, now = (values.get(side) for side in sides)
+            if before is not None and now is not None:
+                gains.append(sign_of(study.direction) * (before - now))
+        least = lower_bound(gains, 1 - level_of(each.number, kept))
+        kept += each.verdict is CodeVerdict.KEEP
         more = {"digest": sha256(each.patch.encode()).hexdigest(), "gpu_seconds": took[each.number]}
+        more |= {"better_by": mean_of(gains) if gains else None}
+        more |= {"at_least": least if isfinite(least) else None}
         rows.append({**asdict(each), "verdict": each.verdict.value, **more})
     return rows
 

@@ -16,7 +16,7 @@ import pandas as pd
 from optuna.distributions import BaseDistribution
 from sqlalchemy import Connection, Select, func, select, true
 
-from hpsearch.domain.facts import Role
+from hpsearch.domain.facts import OF_SEARCH
 from hpsearch.domain.lifecycle import State
 from hpsearch.domain.records import Environment
 from hpsearch.search.ranking.selection import standing
@@ -185,7 +185,7 @@ def _bests(
         measured = (TRIAL.value, TRIAL.objective_values.label("values"))
         shown = select(TRIAL.number.label("trial"), TRIAL.ended.label("created"), *measured)
         shown = shown.where(TRIAL.ended.is_not(None)).order_by(TRIAL.ended, TRIAL.number)
-    counts = (TRIAL.role != Role.CONFIRM.value) & (TRIAL.state != State.FAILED.value)
+    counts = TRIAL.role.in_(OF_SEARCH) & (TRIAL.state != State.FAILED.value)
     counts &= TRIAL.violation == 0
     bests: dict[str, list[Shown]] = {goal.column: [] for goal in goals}
     row: Any

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from sqlalchemy import Connection, Text, and_, func, literal, or_, select
+from sqlalchemy import Connection, Text, and_, func, literal, select
 
 from hpsearch.domain.facts import SHARING, DecisionKind, GpuSharing, NextHour, Role
 from hpsearch.domain.lifecycle import State
@@ -79,11 +79,12 @@ class StudySummary:
     """A study in a line."""
 
     head: StudyHead
-    trials: Mapping[State, int]  # how many, by state; states that no trial is in are missing
+    trials: Mapping[State, int]  # by state, without runs of changed code; no state has 0
     gpu_seconds: float
     best: Ranked[TrialRow] | None
     budget: Sequence[BudgetLine] = ()  # what is used of each limit
     checkpoint_bytes: int | None = None  # of all trials; none if that was never reported
+    revision_runs: int = 0  # the runs that test changes of code
 
     @property
     def ended(self) -> int:
@@ -257,7 +258,7 @@ def _time_left(connection: Connection, summary: StudySummary) -> TimeLeft | None
     if spec is None:
         return None
     which = TRIAL.study_id == study.id
-    count = sum(summary.trials.values())
+    count = sum(summary.trials.values()) + summary.revision_runs
     if count > TIMED:
         some = TRIAL.number.in_(range(0, count, math.ceil(count / TIMED)))
         which &= some | special() | TRIAL.state.in_((State.QUEUED.value, State.RUNNING.value))
@@ -284,11 +285,12 @@ def _summary(
 ) -> StudySummary:
     trials: Counter[State] = Counter()
     for row in counted:
-        trials[row.state] += row.trials
+        trials[row.state] += row.trials * (row.role is not Role.REVISION)
+    revision_runs = sum(row.trials for row in counted) - trials.total()
     gpu_seconds = _sum(row.gpu_seconds for row in counted) or 0.0
     budget = _budget(head, counted, gpu_seconds)
     taken = _sum(row.checkpoint_bytes for row in counted)
-    return StudySummary(head, trials, gpu_seconds, best, budget, taken)
+    return StudySummary(head, +trials, gpu_seconds, best, budget, taken, revision_runs)
 
 
 def _budget(head: StudyHead, counted: Sequence[Any], gpu_seconds: float) -> list[BudgetLine]:
@@ -299,7 +301,7 @@ def _budget(head: StudyHead, counted: Sequence[Any], gpu_seconds: float) -> list
         most_seconds = budget.wall_clock_s
         if budget.gpu_hours is not None:
             most_gpu_seconds = budget.gpu_hours * 3600
-    searched = sum(row.trials for row in counted if row.role is not Role.CONFIRM)
+    searched = sum(row.trials for row in counted if row.role.of_search)
     limits = [
         BudgetLine("trials", searched, most_trials),
         BudgetLine("gpu_seconds", gpu_seconds, most_gpu_seconds),
@@ -377,8 +379,8 @@ def recent_decisions(
 def _failures(connection: Connection, study: StudyHead) -> list[Failures]:
     trial = TRIAL
     kind = func.coalesce(trial.error_kind, literal("error", Text), type_=Text)
-    is_of_search = or_(trial.role != Role.CONFIRM.value, trial.repeats.is_not(None))
-    of_state = and_(trial.study_id == study.id, trial.state == State.FAILED.value, is_of_search)
+    is_trial = trial.role != Role.REVISION.value
+    of_state = and_(trial.study_id == study.id, trial.state == State.FAILED.value, is_trial)
     counted = select(kind, func.count(), func.min(trial.number), func.max(trial.number))
     rows = list(connection.execute(counted.where(of_state).group_by(kind)))
     latest = trial.number.in_([row[3] for row in rows])

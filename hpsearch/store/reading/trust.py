@@ -11,7 +11,7 @@ from typing import Any
 
 from sqlalchemy import Connection, and_, func, null, select
 
-from hpsearch.domain.facts import Role
+from hpsearch.domain.facts import OF_SEARCH
 from hpsearch.domain.records import ReportRecord
 from hpsearch.errors import SpecError
 from hpsearch.search.ranking.no_effect import FIRST_TRIALS, TrialReports
@@ -72,7 +72,7 @@ def spec_of(study: StudyHead) -> StudySpec | None:
 def first_reports(connection: Connection, study: StudyHead) -> list[TrialReports]:
     """The reports of a study's first trials, without repeats, for `no_effect`; nothing where no
     two trials have the same value."""
-    is_searched = and_(TRIAL.study_id == study.id, TRIAL.role != Role.CONFIRM.value)
+    is_searched = and_(TRIAL.study_id == study.id, TRIAL.role.in_(OF_SEARCH))
     trials = select(TRIAL.number, TRIAL.params, TRIAL.value)
     trials = trials.where(is_searched, TRIAL.value.is_not(None)).order_by(TRIAL.number)
     rows = connection.execute(trials.limit(FIRST_TRIALS)).all()
@@ -95,7 +95,7 @@ def _curves(
     step = math.ceil(last / MOST_TRIALS) or 1
     chosen = numbered(range(0, last + 1, step))
     scores = _scores(connection, study, spec, lowest, chosen)
-    is_searched = and_(TRIAL.study_id == study.id, TRIAL.role != Role.CONFIRM.value)
+    is_searched = and_(TRIAL.study_id == study.id, TRIAL.role.in_(OF_SEARCH))
     trials = select(TRIAL.number, TRIAL.state, TRIAL.rung)
     trials = trials.where(is_searched, TRIAL.number.in_(chosen))
     curves = []

@@ -14,11 +14,12 @@ from starlette.responses import HTMLResponse
 
 from hpsearch.domain.numbers import cell, duration, moment, number
 from hpsearch.views.report.rendering import PageTable, foreign, foreign_name, templates_of
-from hpsearch.views.terminal.status import counted, speed
+from hpsearch.views.terminal.status import speed
 from hpsearch.views.terminal.tables import best_value
 from hpsearch.views.words import (
     BUDGET_WORDS,
     answer_in_words,
+    counted,
     expected,
     nearest_limit,
     of_limit,

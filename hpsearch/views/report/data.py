@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 from optuna.distributions import BaseDistribution, CategoricalDistribution
 from sqlalchemy import Connection
 
-from hpsearch.domain.facts import Role
+from hpsearch.domain.facts import OF_SEARCH, Role
 from hpsearch.domain.lifecycle import State
 from hpsearch.domain.numbers import cell
 from hpsearch.domain.records import Outcome
@@ -75,7 +75,7 @@ def report_data(
     until = history.last if study.driver is None else now
     status = study_status(connection, study, result.ranked)
     attempts = closed(history.attempts, until)
-    revisions = revision_rows(connection, study.id)
+    revisions = revision_rows(connection, study)
     return ReportData(study, status, history, result, now, until, attempts, revisions, command)
 
 
@@ -87,7 +87,8 @@ _PURPOSES = {
     State.RUNNING: "not ended",
     State.QUEUED: "not ended",
 }
-LOST, REPEATS = _PURPOSES[State.FAILED], "confirmation"
+LOST = _PURPOSES[State.FAILED]
+_OTHERS = {Role.CONFIRM: "confirmation", Role.REVISION: "changed code"}
 START_UP, IDLE = "start-up", "idle slots"
 
 
@@ -142,14 +143,15 @@ def spending(attempts: pd.DataFrame, begins: Sequence[float]) -> dict[str, tuple
     start_up_s = attempts["start_up_seconds"].fillna(0.0)
     start_up = charged * np.clip(start_up_s / lasted_s, 0.0, 1.0)
     purpose = attempts["state"].map({state.value: name for state, name in _PURPOSES.items()})
-    is_repeat = (attempts["role"] == Role.CONFIRM) & (attempts["state"] == State.COMPLETE)
-    purpose = purpose.mask(is_repeat, REPEATS)
+    for role, name in _OTHERS.items():
+        is_of_it = (attempts["role"] == role) & (attempts["state"] == State.COMPLETE)
+        purpose = purpose.mask(is_of_it, name)
     has_failed = attempts["outcome"].isin([Outcome.LOST.value, Outcome.FAILED.value])
     purpose = purpose.mask(has_failed, LOST)
     trained = (charged - start_up).groupby(purpose).sum()
     counts = purpose.value_counts()
     found = {}
-    for name in dict.fromkeys([*_PURPOSES.values(), REPEATS]):
+    for name in dict.fromkeys([*_PURPOSES.values(), *_OTHERS.values()]):
         found[name] = (float(trained.get(name, 0.0)), int(counts.get(name, 0)))
     found[START_UP] = (float(start_up.sum()), int((start_up > 0).sum()))
     price = charged.sum() / lasted_s.sum() if len(attempts) else 0.0
@@ -191,7 +193,7 @@ def ranked_configurations(history: HistoryFrames, goal: GoalColumns) -> pd.DataF
     """The `standing` and the `tier` of trials, by number, best first: of those that keep the limits
     and have a value, without repeats and failed ones."""
     trials = history.trials
-    can_rank = (trials["role"] != Role.CONFIRM) & (trials["state"] != State.FAILED)
+    can_rank = trials["role"].isin(OF_SEARCH) & (trials["state"] != State.FAILED)
     can_rank &= (trials["violation"] == 0) & trials[goal.standing].notna()
     frame = trials.loc[can_rank, [goal.standing]].rename(columns={goal.standing: "standing"})
     frame = frame.sort_values("standing", ascending=not goal.maximize, kind="stable")

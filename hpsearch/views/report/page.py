@@ -6,6 +6,7 @@ from hpsearch.domain.numbers import NOTHING, cell, duration, first_line, moment,
 from hpsearch.store.reading.history_frames import rows_in
 from hpsearch.views import words
 from hpsearch.views.report.charts import parameters, progress
+from hpsearch.views.report.charts.revisions import ladder
 from hpsearch.views.report.charts.style import Chart
 from hpsearch.views.report.data import ReportData, spending
 from hpsearch.views.report.rendering import (
@@ -56,7 +57,7 @@ def page(data: ReportData, *, with_charts: bool = True) -> ReportPage:
     charts: list[Chart | None] = []
     if with_charts:
         bests = [progress.best_so_far(data, goal) for goal in data.history.goals]
-        charts = [progress.front(data), *bests, progress.curves(data, data.goal)]
+        charts = [progress.front(data), *bests, progress.curves(data, data.goal), ladder(data)]
     return _page(data, names, sections, charts)
 
 

@@ -4,7 +4,7 @@ The panel has budgets and running trials as bars, and the latest decisions. The 
 and `hpsearch status --watch` draw the same.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 
 from rich.console import Group, RenderableType
 from rich.progress_bar import ProgressBar
@@ -13,7 +13,6 @@ from rich.text import Text
 
 from hpsearch.domain import numbers
 from hpsearch.domain.facts import DecisionKind
-from hpsearch.domain.lifecycle import State
 from hpsearch.domain.numbers import NOTHING, cell, count, duration, first_line, moment, number
 from hpsearch.domain.records import Request
 from hpsearch.store.reading.status import BudgetLine, DrivenState, StudyStatus, StudySummary
@@ -82,7 +81,7 @@ def study_facts(of: StudyStatus, now: float) -> dict[str, str]:
     facts = {
         "study": head.name,
         "state": summary.state + remark(summary),
-        "trials": counted(summary.trials) or "none yet",
+        "trials": words.counted(summary.trials, summary.revision_runs) or "none yet",
     }
     if summary.best is not None:
         facts["best"] = best_so_far(summary)
@@ -107,11 +106,6 @@ def study_facts(of: StudyStatus, now: float) -> dict[str, str]:
         facts["node trouble"] = f"{moment(each.created)}: {first_line(each.why)}"
     facts["created"] = moment(head.created)
     return facts
-
-
-def counted(counts: Mapping[State, int]) -> str:
-    """``2 running, 5 paused``; empty where there is no trial."""
-    return ", ".join(f"{counts[state]} {state.value}" for state in State if counts.get(state))
 
 
 def best_so_far(summary: StudySummary) -> str:
@@ -225,7 +219,7 @@ def _facts_with_bars(of: StudyStatus, now: float) -> Table:
     grid.add_column(no_wrap=True, style="bold")
     grid.add_column(overflow="fold")
     grid.add_row("study", plain(f"{summary.head.name}, {summary.state}{remark(summary)}"))
-    grid.add_row("trials", counted(summary.trials) or "none yet")
+    grid.add_row("trials", words.counted(summary.trials, summary.revision_runs) or "none yet")
     for limit in of.summary.budget:
         if limit.most is not None:
             row = Table.grid(padding=(0, 1))

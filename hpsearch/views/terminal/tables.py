@@ -172,9 +172,12 @@ def trials(listed: Sequence[TrialRow], metric: str, width: Width) -> Table:
     rows = []
     for row, last in zip(listed, lasts, strict=True):
         shown_state = state(row.state)
-        remarks = [row.error_kind, "over limit" if row.violation > 0 else None]
-        remarks.append("retried" if row.retried else None)
-        remarks.append("out of space" if row.out_of_space else None)
+        remarks = [
+            row.error_kind,
+            "over limit" * (row.violation > 0),
+            "retried" * bool(row.retried),
+        ]
+        remarks += ["out of space" * row.out_of_space, str(row.revision_run or "")]
         for remark in remarks:
             shown_state.append(f"{separator}{remark}" if remark else "")
         cells: list[str | Text] = [str(row.number), shown_state, values(row)]

@@ -20,11 +20,6 @@ _ATTEMPTS = (
     *(("compute time", NUMERIC), "note"),
 )
 _DECISIONS = ("decision", ("at", NUMERIC), "reason", "compared with")
-_ROLES = {
-    Role.DEFAULT: "the default settings",
-    Role.ENQUEUED: "enqueued",
-    Role.CONFIRM: "tests changed code",
-}
 
 
 def trial(
@@ -54,8 +49,10 @@ def trial(
 
 def _trial_facts(detail: TrialDetail, disk: int | None) -> dict[str, str]:
     row = detail.trial
-    role = "" if row.role is Role.SEARCH else f", {_ROLES.get(row.role, row.role)}"
+    known = {Role.SEARCH: "", Role.DEFAULT: ", the default settings"}
+    role = known.get(row.role, f", {row.role}")
     role = role if row.repeats is None else f", repeats trial {row.repeats}"
+    role = role if row.revision_run is None else f", runs {row.revision_run}"
     over = f", exceeds limits by {row.violation:.1%}" if row.violation else ""
     has_trained_on = row.seen_at not in (None, row.resource)
     best = f" at {number(row.seen_at)}, the best on the way" if has_trained_on else ""

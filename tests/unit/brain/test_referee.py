@@ -101,7 +101,7 @@ def test_runs_of_changed_code_are_no_trials_of_the_search_and_no_repeats_of_a_tr
     study, commands = begun(searched(), BETTER)
     run(study, commands)
     runs = study.history.trials[1:]
-    assert {(each.role, each.repeats) for each in runs} == {(Role.CONFIRM, None)}
+    assert {(each.role, each.repeats) for each in runs} == {(Role.REVISION, None)}
     assert study.history.revisions[0].pairs * 2 == len(runs)
     forecast = study._context.searcher._forecast
     assert forecast is not None

@@ -113,6 +113,9 @@ def test_mistakes_are_told_before_anything_is_asked(run, waiting):
         (("kind=deep, kind=plain",), "kind appears twice"),
         ((), "there is nothing to try"),
         (("kind=deep", "--like", "9"), "has no trial 9"),
+        (("--patch", ""), "no change is named"),
+        (("--revision", ""), "no change is named"),
+        (("--patch", "", "--revision", "HEAD"), "give --patch or --revision alone"),
     ):
         said = run("enqueue", "flowers", *words)
         assert said.code == 2, words

@@ -188,6 +188,7 @@ def test_status_prints_what_the_search_believes_for_programs(run, study):
     assert found["study"] == "plain"
     assert sum(part["tried"] for part in found["parameters"]["x"]["parts"]) == 60
     assert found["new"][0]["expected"] < found["new"][-1]["expected"]
+    assert "leave out --watch or --beliefs" in run("status", "--beliefs", "--watch").err
 
 
 Run, Save = Callable[..., Any], Callable[..., None]

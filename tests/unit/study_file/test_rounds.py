@@ -67,6 +67,10 @@ WRONG: dict[str, tuple[dict[str, Any], str]] = {
         {"budget": in_folds(1)},
         "budget.per_trial.folds: should be greater than or equal to 2, not 1",
     ),
+    "one fold for a command that takes it": (
+        {**command("python t.py {x} {fold} {folds}"), "budget": in_folds(1)},
+        "budget.per_trial.folds: should be greater than or equal to 2, not 1",
+    ),
     "folds and seeds": (
         {"budget": in_folds(seeds=3)},
         "budget.per_trial.seeds: cannot be combined with folds",

@@ -110,7 +110,7 @@ class Certificate:
         self.defaults, self._sign, self._wrong, self._tried = defaults, sign, 1 - level, tried
         runs: defaultdict[int, dict[int, Trial]] = defaultdict(dict)
         for trial in repeats:
-            if trial.role is Role.CONFIRM and trial.repeats is not None:
+            if trial.repeats is not None:
                 runs[trial.repeats][trial.seed] = trial
         self._of_defaults = runs.pop(defaults, {})
         self._runs = dict(runs)

@@ -12,7 +12,7 @@ A change is discarded once not even a standard error more of its mean would let 
 A pair is two runs on one fresh seed, of the base with the change and of the base: the commit that
 a change was made on, and what was kept on it before. Both have the parameters of the best trial
 that was complete as it was asked for. No run serves two changes: who proposes a change may have
-seen what luck the base had. A run has the role `confirm` and repeats no trial.
+seen what luck the base had. A run has the role `revision`.
 """
 
 import math
@@ -98,7 +98,7 @@ class Referee:
 
     def __init__(self, history: History, metric: str) -> None:
         self._history, self._metric = history, metric
-        self._seen = 0  # of the history's repeats
+        self._seen = 0  # of the history's runs for revisions
         self._numbers: defaultdict[int, dict[tuple[int, bool], int]] = defaultdict(dict)
         """The numbers of the trials of each revision, as in `Runs`."""
         self._known: dict[int, tuple[int, int]] = {}
@@ -157,11 +157,11 @@ class Referee:
 
     def _runs_of(self, revision: Revision) -> Runs:
         history = self._history
-        for repeat in history.repeats[self._seen :]:
-            run = history.trials[repeat].revision_run
-            if run is not None:
-                self._numbers[run.revision][run.pair, run.is_changed] = repeat
-        self._seen = len(history.repeats)
+        for which in history.revision_runs[self._seen :]:
+            run = history.trials[which].revision_run
+            assert run is not None, "its role says so"
+            self._numbers[run.revision][run.pair, run.is_changed] = which
+        self._seen = len(history.revision_runs)
         numbers = self._numbers[revision.number]
         return {side: history.trials[which] for side, which in numbers.items()}
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
-from hpsearch.domain.facts import Role
+from hpsearch.domain.facts import OF_SEARCH
 from hpsearch.domain.lifecycle import State
 from hpsearch.domain.numbers import duration, number
 from hpsearch.search.ranking.again import Again
@@ -80,7 +80,7 @@ def front(data: ReportData) -> Chart | None:
     across, up = data.history.goals[:2]
     trials = data.history.trials
     is_drawn = trials[across.column].notna() & trials[up.column].notna()
-    is_drawn &= (trials["role"] != Role.CONFIRM) & (trials["state"] != State.FAILED)
+    is_drawn &= trials["role"].isin(OF_SEARCH) & (trials["state"] != State.FAILED)
     trials = trials[is_drawn]
     if trials.empty:
         return None
@@ -140,9 +140,9 @@ _LINES = {
 def curves(data: ReportData, goal: GoalColumns) -> Chart | None:
     """A curve for each trial, with the winner marked; None where no trial has reported a value."""
     history, winner = data.history, data.result.best
-    repeats = history.trials.index[history.trials["role"] == Role.CONFIRM]
+    searched = history.trials.index[history.trials["role"].isin(OF_SEARCH)]
     reports = history.reports[history.reports[goal.column].notna()]
-    reports = reports[~reports["trial"].isin(repeats)]
+    reports = reports[reports["trial"].isin(searched)]
     if reports.empty:
         return None
     kinds = {trial: _KINDS[State(state)] for trial, state in history.trials["state"].items()}

@@ -113,6 +113,7 @@
     circle: "M12 2a4 4 0 1 0 .01 0Z",
     diamond: "M12 1L17 6L12 11L7 6Z",
     bar: "M6 1H18V11H6Z",
+    x: "M7 3L9 1L12 4L15 1L17 3L14 6L17 9L15 11L12 8L9 11L7 9L10 6Z",
   };
 
   function swatch(trace) {

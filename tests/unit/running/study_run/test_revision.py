@@ -111,6 +111,8 @@ def test_a_study_that_cannot_test_a_change_says_what_it_needs(code):
     assert "pass {seed}" in refusal(code, patch, run=unseeded)
     code.change(*GAIN)
     assert "train.py is not committed" in refusal(code, patch)
+    (code.folder / ".git").rename(code.folder.parent / "git")
+    assert f"commit the code to a git repository in {code.folder}" in refusal(code, patch)
 
 
 def test_the_harness_is_sealed_with_the_study(code):

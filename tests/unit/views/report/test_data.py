@@ -49,6 +49,8 @@ def test_all_gpu_time_has_a_purpose_and_idle_slots_come_on_top():
     }
 
 
-def test_repeats_are_the_confirmations():
+def test_repeats_are_the_confirmations_and_runs_of_changed_code_are_told_from_them():
     repeat = TWO_SLOTS.assign(outcome="complete")
     assert spending(repeat.assign(**STATES), [])["confirmation"] == (6.0, 1)
+    roles = ["search", "search", "revision"]
+    assert spending(repeat.assign(**{**STATES, "role": roles}), [])["changed code"] == (6.0, 1)

@@ -4,17 +4,19 @@ import math
 import random
 from collections.abc import Callable, Sequence
 from contextlib import closing
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 import hpsearch
-from hpsearch.domain.facts import ErrorKind
+from hpsearch.domain.facts import CodeVerdict, ErrorKind
 from hpsearch.domain.lifecycle import State
 from hpsearch.domain.records import StudyState, Trial
 from hpsearch.store.reading.queries import find_study
 from hpsearch.store.store import Store
 from hpsearch.views.report.charts.parameters import configurations
+from hpsearch.views.report.charts.revisions import ladder
 from hpsearch.views.report.data import ReportData, report_data
 from hpsearch.views.report.page import html_report, markdown_report, page
 from hpsearch.views.words import how_sure
@@ -174,6 +176,32 @@ def test_several_objectives_have_a_front_and_no_best(report_on):
     assert titles[0] == "The front"
     assert titles[-1] == "Learning curves"
     assert data.result.best is None
+
+
+def tested(number: int, verdict: CodeVerdict, *gain: float) -> dict[str, Any]:
+    """A change of code, by its mean and lower bound if it has pairs."""
+    mean, least = gain or (None, None)
+    found = {"number": number, "verdict": verdict.value, "reason": "<b>", "better_by": mean}
+    return {**found, "at_least": least, "decided": None if verdict is CodeVerdict.OPEN else 1.0}
+
+
+def test_the_ladder_has_a_mark_for_each_tested_change_on_the_base_as_it_was_by_then(report_on):
+    keep, waits, discard = CodeVerdict.KEEP, CodeVerdict.OPEN, CodeVerdict.DISCARD
+    tests = [tested(1, keep, 0.25, 0.125), tested(2, discard, -9.0, -20.0), tested(3, discard)]
+    tests += [tested(4, waits, 0.125, -0.5), tested(5, keep, 0.5, 0.25), tested(6, waits)]
+    data = report_on(ordinary_trials(6))
+    made = ladder(replace(data, revisions=tests))
+    drawn = {trace.name: trace for trace in made.figure.data}
+    assert (drawn["base"].x, drawn["base"].y) == ((0.5, 1, 5, 5.5), (0.0, 0.25, 0.75, 0.75))
+    assert (drawn["kept"].x, drawn["kept"].y) == ((1, 5), (0.25, 0.75))
+    assert drawn["kept"].error_y.arrayminus == (0.125, 0.25)
+    assert drawn["discarded"].y == (-0.75,)  # as far below as the base has come up
+    assert drawn["not decided yet"].y == (0.375,)
+    assert len({trace.marker.symbol for trace in drawn.values()}) == 4
+    assert drawn["kept"].text[0] == "revision 1: &lt;b&gt;"
+    assert "2 kept, 1 discarded, 1 not decided yet" in made.alternative
+    assert made.remark.endswith("Farther below than drawn: 1. Without a complete pair: 2.")
+    assert ladder(replace(data, revisions=tests[:1] + tests[2:4])) is None
 
 
 def test_a_space_of_categories_alone_is_drawn(report_on):
