@@ -42,12 +42,27 @@ def train(params, trial):
 """
 
 
-@pytest.fixture
-def nodes() -> Iterator[Cluster]:
-    """A cluster of one node with one CPU."""
-    made = Cluster(initialize_head=True, head_node_args={"num_cpus": 1, "include_dashboard": False})
+@pytest.fixture(scope="module")
+def head() -> Iterator[Cluster]:
+    """A cluster whose only node is a head that runs no trials."""
+    made = Cluster(initialize_head=True, head_node_args={"num_cpus": 0, "include_dashboard": False})
     yield made
     made.shutdown()
+
+
+@pytest.fixture
+def alone(head: Cluster) -> Iterator[Cluster]:
+    """The head, without nodes of tests before."""
+    yield head
+    for node in list(head.worker_nodes):
+        head.remove_node(node)
+
+
+@pytest.fixture
+def nodes(alone: Cluster) -> Cluster:
+    """A cluster of which one node with one CPU runs trials."""
+    alone.add_node(num_cpus=1)
+    return alone
 
 
 @pytest.fixture
@@ -151,14 +166,6 @@ def test_a_study_that_has_no_worker_yet_is_served_before_one_that_has(
         assert not of_first
     finally:
         other.close()
-
-
-@pytest.fixture
-def alone() -> Iterator[Cluster]:
-    """A cluster whose only node is a head that runs no trials."""
-    made = Cluster(initialize_head=True, head_node_args={"num_cpus": 0, "include_dashboard": False})
-    yield made
-    made.shutdown()
 
 
 def test_a_study_waits_for_the_first_node_where_the_head_runs_no_trials(alone, config, caplog):

@@ -163,11 +163,3 @@ def test_a_trial_that_cannot_be_trained_is_refused(storage, tmp_path, capsys, ar
     assert train(storage, *arguments) == 2
     assert complaint in capsys.readouterr().err
     assert not (tmp_path / "models").exists()
-
-
-def test_a_test_file_with_mistakes_is_refused_with_its_place(storage, tmp_path, capsys):
-    write(tmp_path / "test.csv", [("bark", "wolf")])
-    assert train(storage) == 2
-    said = capsys.readouterr().err
-    assert "task.test" in said
-    assert "'wolf'" in said

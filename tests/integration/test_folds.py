@@ -63,9 +63,8 @@ def test_a_killed_study_trains_no_fold_again_that_is_done_and_weak_trials_train_
     assert all(each in ([1], [1, 1, 1], [1, 1, 2]) for each in begun_so_often)
     assert "no problems found" in workplace.ask("db", "check")
     (number,) = workplace.rows("SELECT min(number) FROM trials WHERE state = 'complete'")[0]
-    shown = workplace.call("show", "toy", str(number))
-    assert "is the mean over 3 folds" in shown
-    assert "is the mean over 3 folds" in workplace.call("best", "toy")
+    assert "is the mean over 3 folds" in workplace.ask("show", "toy", str(number))
+    assert "is the mean over 3 folds" in workplace.ask("best", "toy")
 
 
 def test_the_best_configuration_of_a_table_is_trained_on_all_its_rows(workplace):

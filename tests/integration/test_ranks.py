@@ -18,7 +18,6 @@ import yaml
 from ray.cluster_utils import Cluster
 
 from hpsearch.domain import events as ev
-from hpsearch.domain.facts import ErrorKind
 from hpsearch.running.executors.ray import RayExecutor
 from hpsearch.running.executors.worker_config import WorkerConfig
 from hpsearch.study_file.models import Resources
@@ -53,8 +52,6 @@ def train(params, trial):
         name: os.environ[name] for name in ("RANK", "WORLD_SIZE", "LOCAL_RANK", "MASTER_PORT")
     })
     for epoch in range(start + 1, trial.budget + 1):
-        if params.get("raises") == trial.rank and epoch == 2:
-            raise ValueError("rank %d does not like epoch 2" % trial.rank)
         if trial.rank == 1 and (HERE / "kill").exists() and epoch == 3:
             (HERE / "kill").unlink()
             os.kill(os.getpid(), 9)
@@ -331,28 +328,6 @@ def test_all_ranks_train_one_model_stop_together_and_continue(make: Any, tmp_pat
     assert len(list(newest.parent.glob("epoch-*"))) == 4, "one checkpoint a report, of rank 0"
 
 
-@pytest.mark.parametrize("rank", [1, 0])
-@pytest.mark.thorough
-def test_a_killed_rank_costs_the_attempt_and_the_slot_comes_back(
-    make: Any, tmp_path: Path, rank: int
-) -> None:
-    executor, slot = make()
-    executor.launch(launch(slot, until=1.0, waits=True))
-    events = wait_for(executor, of(ev.Reported))
-    executor.advance(ev.Advance(0, 1, 4.0))
-    processes = [notes_of(tmp_path, each, "begins")[0]["process"] for each in (0, 1)]
-    os.kill(processes[rank], signal.SIGKILL)
-    down = wait_for(executor, of(ev.SlotDown))
-    assert rank == 0 or "rank 1 was lost" in last_of(down, ev.SlotDown).why
-    assert not of(ev.Failed)(down)
-    wait_until(lambda: not any(map(psutil.pid_exists, processes)))
-    (tmp_path / "go").touch()
-    again = slot_of([*down, *wait_for(executor, of(ev.SlotUp))])
-    executor.launch(launch(again, 2, resume_from=last_of(events, ev.Reported).checkpoint))
-    events = wait_for(executor, ended)
-    assert [e.resource for e in events if isinstance(e, ev.Reported)] == [2.0, 3.0, 4.0]
-
-
 @pytest.mark.thorough
 def test_a_follower_that_hangs_is_replaced(make: Any, tmp_path: Path) -> None:
     executor, slot = make(worker_timeout=15)
@@ -364,20 +339,6 @@ def test_a_follower_that_hangs_is_replaced(make: Any, tmp_path: Path) -> None:
     assert "rank 1: no sign of life for 15 s" in last_of(down, ev.SlotDown).why
     assert of(ev.SlotUp)([*down, *wait_for(executor, of(ev.SlotUp))])
     wait_until(lambda: not psutil.pid_exists(process))
-
-
-@pytest.mark.parametrize("rank", [1, 0])
-@pytest.mark.thorough
-def test_a_rank_that_raises_fails_its_trial_while_the_other_waits(make: Any, rank: int) -> None:
-    executor, slot = make()
-    executor.launch(launch(slot, raises=rank))
-    events = wait_for(executor, of(ev.SlotDown))
-    failed = last_of(events, ev.Failed)
-    assert f"ValueError: rank {rank} does not like epoch 2" in failed.text
-    assert failed.kind is ErrorKind.ERROR
-    again = slot_of([*events, *wait_for(executor, of(ev.SlotUp))])
-    executor.launch(launch(again))
-    assert of(ev.Finished)(wait_for(executor, ended))
 
 
 @pytest.mark.thorough

@@ -184,18 +184,6 @@ def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> Workplace:
 CONFIGURATIONS = "SELECT number, state, params, value, resource, seed FROM trials ORDER BY number"
 
 
-@pytest.mark.thorough
-def test_a_study_ends_as_ever_though_nobody_reads_its_messages_any_more(workplace):
-    process = workplace.start("run", "study.yaml")
-    assert process.stderr is not None
-    assert process.stdout is not None
-    process.stderr.readline()
-    process.stderr.close()
-    process.stdout.close()
-    assert process.wait(timeout=PATIENCE_S) == 0
-    assert workplace.rows("SELECT state FROM studies") == [("finished",)]
-
-
 def killed_at(workplace: Workplace, when: str, trial: int, epoch: int) -> None:
     """Run the study up to an epoch of a trial, and kill its driver with SIGKILL once a query has a
     row."""
@@ -333,20 +321,6 @@ def test_ctrl_c_twice_ends_at_once_and_is_still_resumable(workplace, undisturbed
     assert [row[:3] for row in workplace.rows(CONFIGURATIONS)] == [
         row[:3] for row in undisturbed.rows(CONFIGURATIONS)
     ]
-
-
-@pytest.mark.thorough
-def test_stop_from_elsewhere_ends_a_study_resumably(workplace):
-    workplace.hold(epoch=2)
-    process = workplace.start("run", "study.yaml")
-    workplace.wait_until("SELECT 1 FROM reports", process)
-    assert "will stop study toy" in workplace.call("stop", "toy")
-    workplace.let_go()
-    process.communicate(timeout=PATIENCE_S)
-    assert process.returncode == 5
-    assert workplace.rows("SELECT state FROM studies") == [("interrupted",)]
-    workplace.call("resume", "toy")
-    assert workplace.rows("SELECT state FROM studies") == [("finished",)]
 
 
 def test_resuming_a_finished_study_changes_nothing_and_says_how_it_would_go_on(undisturbed):
@@ -489,15 +463,3 @@ def test_trials_that_raise_are_recorded_and_the_study_goes_on(workplace):
     assert "\na child says that it breaks\n" in log
     assert "failed before its first report, error: RuntimeError: x = 0.99 breaks it" in log
     assert workplace.rows("SELECT count(*) FROM trials WHERE state = 'complete'")[0][0] >= 1
-
-
-@pytest.mark.thorough
-def test_a_study_whose_trials_all_raise_stops_early_and_says_so(workplace):
-    workplace.write(
-        settings={"pause": 0.0, "fragile": True},
-        space={"x": {"type": "float", "low": 0.96, "high": 1.0}},
-    )
-    said = workplace.call("run", "study.yaml", code=2)
-    assert "trials failed the same way (error): RuntimeError" in said
-    assert workplace.rows("SELECT state FROM studies") == [("failed",)]
-    assert workplace.rows("SELECT count(*) FROM trials")[0][0] < 14
