@@ -79,7 +79,7 @@ def test_the_best_configuration_of_a_table_is_trained_on_all_its_rows(workplace)
     )
     assert "first report: at 1 fold" in workplace.call("check", "study.yaml")
     workplace.call("run", "study.yaml")
-    workplace.call("train", "toy")
+    workplace.ask("train", "toy")
     (about,) = (workplace.folder / "models").rglob("training.json")
     written = json.loads(about.read_text())
     assert written["data"] == "train+validation"

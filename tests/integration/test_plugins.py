@@ -15,6 +15,15 @@ from support.files import pages
 from support.running.programs import run_program
 
 PROGRAM = "from hpsearch.cli.entry import main; main()"
+READS = """
+import sys
+from hpsearch.cli.main import main
+for words in sys.argv[1:]:
+    try:
+        main(words.split())
+    except SystemExit as ended:
+        assert not ended.code, (words, ended.code)
+"""
 TASK = """
 def train(params, trial):
     trial.report(1, {"loss": (params["x"] - 0.3) ** 2})
@@ -126,8 +135,17 @@ class Environment:
 
     def hpsearch(self, *words: str) -> subprocess.CompletedProcess[str]:
         """Run a command in the folder of the study."""
+        return self._run(PROGRAM, *words)
+
+    def read(self, *commands: str) -> str:
+        """Run commands that only read, in one process, and return what they printed."""
+        done = self._run(READS, *commands)
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    def _run(self, program: str, *words: str) -> subprocess.CompletedProcess[str]:
         environment = {**os.environ, "PYTHONWARNINGS": "ignore"}
-        run = [self.python, "-c", PROGRAM, *words]
+        run = [self.python, "-c", program, *words]
         return run_program(run, cwd=self.folder, env=environment)
 
 
@@ -151,12 +169,9 @@ def test_the_plugins_of_the_page_are_installed_and_a_study_uses_both(tmp_path):
     assert all(each["loss"] == (each["params"]["x"] - 0.3) ** 2 for each in sent.values())
     best = min(abs(sent[n]["params"]["x"] - 0.3) for n in range(5))
     assert abs(sent[5]["params"]["x"] - 0.3) <= 0.3 * 0.7 + 0.7 * best
-    told = there.hpsearch("trials", "--format", "json").stdout
-    assert "drawn by near" in there.hpsearch("show", "tiny", "3").stdout + told
+    assert "drawn by near" in there.read("trials --format json", "show tiny 3")
     there.uninstall("lab-plugins")
-    for words in (["ls"], ["status"], ["best"], ["show", "3"], ["export", "--to", "trials.csv"]):
-        read = there.hpsearch(*words)
-        assert read.returncode == 0, read.stderr
+    there.read("ls", "status", "best", "show 3", "export --to trials.csv")
     refused = there.hpsearch("resume", "tiny", "--trials", "7")
     assert refused.returncode == 2
     assert "near is offered by no plugin that is installed" in refused.stderr
