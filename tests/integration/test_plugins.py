@@ -7,6 +7,7 @@ import subprocess
 import sys
 import sysconfig
 import venv
+from collections.abc import Mapping
 from pathlib import Path
 
 import yaml
@@ -104,9 +105,19 @@ def unsure(source): raise RuntimeError("is it mine?")
 
 class Environment:
     """A fresh environment in a folder, which takes all but the plugins from that of the tests, and
-    a study beside it."""
+    a study beside it.
 
-    def __init__(self, folder: Path, files: dict[str, str], study: dict[str, object]) -> None:
+    Args:
+        folder: Where both are made.
+        ray: The environment in which commands join a Ray.
+        files: The package with the plugins.
+        study: What the study file says beside `STUDY`.
+    """
+
+    def __init__(
+        self, folder: Path, ray: Mapping[str, str], files: dict[str, str], study: dict[str, object]
+    ) -> None:
+        self._ray = ray
         venv.create(folder / "environment", symlinks=True)
         self.python = str(folder / "environment" / "bin" / "python")
         self._take_packages()
@@ -144,16 +155,16 @@ class Environment:
         return done.stdout
 
     def _run(self, program: str, *words: str) -> subprocess.CompletedProcess[str]:
-        environment = {**os.environ, "PYTHONWARNINGS": "ignore"}
+        environment = {**os.environ, **self._ray, "PYTHONWARNINGS": "ignore"}
         run = [self.python, "-c", program, *words]
         return run_program(run, cwd=self.folder, env=environment)
 
 
-def test_the_plugins_of_the_page_are_installed_and_a_study_uses_both(tmp_path):
+def test_the_plugins_of_the_page_are_installed_and_a_study_uses_both(tmp_path, shared_ray):
     blocks = pages.blocks("plugins")
     files = {each.marks["file"]: each.text for each in blocks if "file" in each.marks}
     assert max(len(files[f"lab/{name}.py"].splitlines()) for name in ("lines", "near")) <= 40
-    there = Environment(tmp_path, files, yaml.safe_load(files["search.yaml"]))
+    there = Environment(tmp_path, shared_ray, files, yaml.safe_load(files["search.yaml"]))
     version = there.hpsearch("--version").stdout.splitlines()
     assert version[1:] == ["lab (lab-plugins 1.0)"]
     checked = there.hpsearch("check", "study.yaml")
@@ -177,9 +188,9 @@ def test_the_plugins_of_the_page_are_installed_and_a_study_uses_both(tmp_path):
     assert "near is offered by no plugin that is installed" in refused.stderr
 
 
-def test_a_plugin_that_raises_never_ends_a_study(tmp_path):
+def test_a_plugin_that_raises_never_ends_a_study(tmp_path, shared_ray):
     study = {"track": ["falls"], "search": {"sampler": "lost", "pruner": "none"}}
-    there = Environment(tmp_path, BROKEN, study)
+    there = Environment(tmp_path, shared_ray, BROKEN, study)
     asked = there.hpsearch("--help")
     assert asked.returncode == 0
     assert "no_type" not in asked.stdout

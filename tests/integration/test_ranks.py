@@ -8,6 +8,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -39,6 +40,9 @@ HERE = Path(__file__).parent
 
 
 def train(params, trial):
+    if params.get("only_first"):
+        only_first_reports(trial)
+        return
     torch.manual_seed(trial.seed)
     model = torch.nn.Linear(2, 1)
     start = 0
@@ -69,7 +73,7 @@ def train(params, trial):
         trial.report(epoch, {"loss": loss if trial.rank == 0 else float("nan")})
 
 
-def only_first_reports(params, trial):
+def only_first_reports(trial):
     for epoch in range(1, trial.budget + 1):
         distributed.all_reduce(torch.ones(1))
         if trial.rank == 0:
@@ -298,7 +302,9 @@ def last_of(events: list[ev.Event], kind: type[Any]) -> Any:
     return [event for event in events if isinstance(event, kind)][-1]
 
 
-def test_all_ranks_train_one_model_stop_together_and_continue(make: Any, tmp_path: Path) -> None:
+def test_all_ranks_train_one_model_stop_together_and_continue_and_the_first_reports_for_all(
+    make: Any, tmp_path: Path
+) -> None:
     executor, slot = make()
     executor.launch(launch(slot, until=2.0))
     events = wait_for(executor, of(ev.Reported, 2))
@@ -326,6 +332,10 @@ def test_all_ranks_train_one_model_stop_together_and_continue(make: Any, tmp_pat
     newest = tmp_path / "saved" / folders.trial_folder(0) / "epoch-4"
     assert torch.load(newest / "state.pt")["epoch"] == 4
     assert len(list(newest.parent.glob("epoch-*"))) == 4, "one checkpoint a report, of rank 0"
+
+    executor.launch(replace(launch(slot, only_first=True), trial=1))
+    events = wait_for(executor, ended)
+    assert [e.resource for e in events if isinstance(e, ev.Reported)] == [1.0, 2.0, 3.0, 4.0]
 
 
 @pytest.mark.thorough
@@ -472,10 +482,3 @@ def test_a_script_connects_its_ranks_as_it_does_under_torchrun(make: Any, tmp_pa
     executor.launch(launch(slot))
     events = wait_for(executor, ended)
     assert last_of(events, ev.Reported).metrics == {"loss": 2.0}
-
-
-def test_reports_of_rank_0_alone_are_enough(make: Any) -> None:
-    executor, slot = make("ranked:only_first_reports")
-    executor.launch(launch(slot))
-    events = wait_for(executor, ended)
-    assert [e.resource for e in events if isinstance(e, ev.Reported)] == [1.0, 2.0, 3.0, 4.0]

@@ -216,9 +216,6 @@ with processes.joined("cpu") as group:
         if item is None:
             steps.append(list(exchanges))
         exchanges.clear()
-        if group.stopping:
-            run.save()
-            break
     saved = torch.load(Path(f"run{group.size}") / "last" / "model.pt", weights_only=True)
     kept = {name: saved[name].tolist() for name in evaluated[-1]}
     found = group.gather({"evaluated": evaluated, "steps": steps})
