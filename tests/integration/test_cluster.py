@@ -186,15 +186,6 @@ def test_an_address_where_nothing_listens_is_refused_at_once():
 
 
 @pytest.mark.thorough
-def test_a_node_that_is_killed_loses_its_attempts(nodes, executor):
-    node, (slot,) = busy_node(nodes, executor, cpus=1)
-    node.all_processes["raylet"][0].process.kill()
-    events = wait_for(executor, of(ev.SlotDown))
-    assert not [event for event in events if isinstance(event, ev.Stopped)]
-    assert [event.slot for event in events if isinstance(event, ev.SlotDown)] == [slot]
-
-
-@pytest.mark.thorough
 def test_workers_keep_away_from_a_node_that_is_set_aside_and_come_back(nodes, executor):
     executor.launch(ev.Launch(9, 1, "w0", {}, 1, 4.0))
     bad = nodes.add_node(num_cpus=1, env_vars={"BAD_NODE": "1"})

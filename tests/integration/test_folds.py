@@ -63,8 +63,8 @@ def test_a_killed_study_trains_no_fold_again_that_is_done_and_weak_trials_train_
     assert all(each in ([1], [1, 1, 1], [1, 1, 2]) for each in begun_so_often)
     assert "no problems found" in workplace.ask("db", "check")
     (number,) = workplace.rows("SELECT min(number) FROM trials WHERE state = 'complete'")[0]
-    assert "is the mean over 3 folds" in workplace.ask("show", "toy", str(number))
-    assert "is the mean over 3 folds" in workplace.ask("best", "toy")
+    for command in (["show", "toy", str(number)], ["best", "toy"]):
+        assert "is the mean over 3 folds" in workplace.hear(*command)[1]
 
 
 def test_the_best_configuration_of_a_table_is_trained_on_all_its_rows(workplace):
@@ -77,7 +77,7 @@ def test_the_best_configuration_of_a_table_is_trained_on_all_its_rows(workplace)
         space={"learning_rate": {"type": "float", "low": 0.05, "high": 0.5}},
         budget={"trials": 3, "per_trial": {"steps": 4, "folds": 3}},
     )
-    assert "first report: at 1 fold" in workplace.call("check", "study.yaml")
+    assert "first report: at 1 fold" in workplace.hear("check", "study.yaml")[1]
     workplace.call("run", "study.yaml")
     workplace.ask("train", "toy")
     (about,) = (workplace.folder / "models").rglob("training.json")

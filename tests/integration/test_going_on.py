@@ -53,7 +53,7 @@ def test_trials_of_changed_code_are_told_from_those_before(workplace, kind):
     workplace.write(task=task, settings={}, budget=budget, search={"pruner": "none"})
     assert "not as before" not in workplace.call("run", "study.yaml")
     assert "not as before" not in workplace.call("resume", "toy", "--trials", "3")
-    assert "code or data changed" not in workplace.ask("best", "toy")
+    assert "may not compare" not in workplace.hear("best", "toy")[1]
     rates.write_text("def score(x): return 1000 + float(x)\n")
     refused = workplace.ask("resume", "toy", "--trials", "4", code=2)
     assert "rates.py differs from version 1 of toy, so trials would not compare" in refused
@@ -62,7 +62,7 @@ def test_trials_of_changed_code_are_told_from_those_before(workplace, kind):
     assert "not as before: rates.py has changed" in said
     assert "version 2 of toy begins: rates.py has changed" in said
     differ = r"ran other code or data.*: trial \d is of version 1 \(since .*; 1 other of ver"
-    assert re.search(differ, " ".join(workplace.ask("best", "toy").split()))
+    assert re.search(differ, " ".join(workplace.hear("best", "toy")[1].split()))
     assert workplace.ask("trials", "toy", "--where", "version = 2").count("complete") == 1
     assert "rates.py has changed" in workplace.ask("show", "toy", "3")
     page = workplace.folder / "page.md"
