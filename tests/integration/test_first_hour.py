@@ -189,7 +189,7 @@ def test_a_script_runs_alone_is_converted_by_two_lines_and_searched(script, tmp_
 
     by_hand = started(workplace, before, *script.arguments)
     converted = started(workplace, after, *script.arguments)
-    workplace.ask("check", "study.yaml")
+    workplace.call("check", "study.yaml")
     printed, said = ended(converted)
     results = [line for line in printed.splitlines() if line.startswith(script.result)]
     assert len(results) == 1

@@ -77,7 +77,7 @@ def test_the_best_configuration_of_a_table_is_trained_on_all_its_rows(workplace)
         space={"learning_rate": {"type": "float", "low": 0.05, "high": 0.5}},
         budget={"trials": 3, "per_trial": {"steps": 4, "folds": 3}},
     )
-    assert "first report: at 1 fold" in workplace.hear("check", "study.yaml")[1]
+    assert "first report: at 1 fold" in workplace.call("check", "study.yaml")
     workplace.call("run", "study.yaml")
     workplace.ask("train", "toy")
     (about,) = (workplace.folder / "models").rglob("training.json")
