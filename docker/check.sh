@@ -9,6 +9,7 @@ set -eu
 root=$(CDPATH='' cd -- "$(dirname -- "$0")/.." && pwd)
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
+export PIP_NO_COMPILE=no PYTHONDONTWRITEBYTECODE='' # most of what is installed is never imported here
 chmod 755 "$work"
 
 bring() { # bring PATH...: copy files of the repository to the same places
@@ -32,7 +33,7 @@ if [ "$(id -u)" = 0 ] && unshare --mount true 2>/dev/null; then
     "$root/docker/clean-root.sh" "$work" sh -euc '
         /source/docker/install.sh project /opt/hpsearch
         cd /study
-        exec env HOME=/home/hpsearch setpriv --reuid=10001 --regid=10001 --clear-groups \
+        exec env HOME=/home/hpsearch PYTHONPYCACHEPREFIX=/study/compiled setpriv --reuid=10001 --regid=10001 --clear-groups \
             --no-new-privs --bounding-set=-all --inh-caps=-all /try.sh /opt/hpsearch /checkpoints'
     echo "docker/check.sh: the steps of the image work in a clean root, and the image's user has no rights"
 else

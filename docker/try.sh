@@ -8,7 +8,7 @@ set -eu
 
 prefix=$1
 checkpoints=$2
-export PATH="$prefix/bin:$PATH" OMP_NUM_THREADS=1 RAY_USAGE_STATS_ENABLED=0 PYTHONDONTWRITEBYTECODE=1
+export PATH="$prefix/bin:$PATH" OMP_NUM_THREADS=1 RAY_USAGE_STATS_ENABLED=0
 
 python -c '
 import pathlib, sys, hpsearch, trials

@@ -21,6 +21,8 @@ TESTS = Path(__file__).parent
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 # Ray starts its workers with a niceness of 15: beside tests that compute they would hardly run.
 os.environ.setdefault("RAY_worker_niceness", "0")
+# Nor does it start workers that nobody has asked for: each takes seconds of a core.
+os.environ.setdefault("RAY_prestart_worker_first_driver", "0")
 # In the background of a script a process ignores SIGINT, and so would all that it starts.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)

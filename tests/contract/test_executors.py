@@ -90,7 +90,7 @@ def ray_executor(local_ray: RayThread, tmp_path: Path) -> Iterator[Make]:
         executor.close()
 
 
-@pytest.fixture(params=["simulated", "local", "ray"])
+@pytest.fixture(params=["simulated", "ray", "local"])
 def make_executor(request: pytest.FixtureRequest, tmp_path: Path) -> Make:
     if request.param == "ray":
         return request.getfixturevalue("ray_executor")
@@ -123,6 +123,7 @@ def test_every_worker_announces_its_slot(make_executor):
     assert len({e.slot for e in events if isinstance(e, ev.SlotUp)}) == 2
 
 
+@pytest.mark.cases(3)
 def test_an_attempt_reports_at_every_level_and_finishes(make_executor):
     executor = make_executor()
     executor.launch(launch(slot_of(executor)))
@@ -133,6 +134,7 @@ def test_an_attempt_reports_at_every_level_and_finishes(make_executor):
     assert loss == pytest.approx(0.2**2 + 0.5)
 
 
+@pytest.mark.cases(3)
 def test_an_attempt_waits_where_it_was_told_to_and_goes_on_when_allowed(make_executor):
     executor = make_executor()
     executor.launch(launch(slot_of(executor), until=2.0))
@@ -142,6 +144,7 @@ def test_an_attempt_waits_where_it_was_told_to_and_goes_on_when_allowed(make_exe
     assert resources_of(wait_for(executor, of(ev.Finished))) == [4.0]
 
 
+@pytest.mark.cases(3)
 def test_a_stopped_attempt_answers_with_its_checkpoint_and_its_slot_takes_the_next(make_executor):
     executor = make_executor()
     slot = slot_of(executor)
@@ -157,6 +160,7 @@ def test_a_stopped_attempt_answers_with_its_checkpoint_and_its_slot_takes_the_ne
     assert resources_of(wait_for(executor, of(ev.Finished))) == [4.0]
 
 
+@pytest.mark.cases(3)
 def test_repeating_an_order_does_nothing(make_executor):
     executor = make_executor()
     order = launch(slot_of(executor), until=1.0)

@@ -23,14 +23,9 @@ def shared_ray() -> Iterator[dict[str, str]]:
 
     In a process of its own: this one may start another, or join one.
     """
-    environment = {
-        **os.environ,
-        "RAY_USAGE_STATS_ENABLED": "0",
-        "RAY_prestart_worker_first_driver": "0",
-    }
     started = subprocess.Popen(
         [sys.executable, "-c", RAY],
-        env=environment,
+        env={**os.environ, "RAY_USAGE_STATS_ENABLED": "0"},
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,

@@ -42,12 +42,27 @@ def train(params, trial):
 """
 
 
-@pytest.fixture
-def nodes() -> Iterator[Cluster]:
-    """A cluster of one node with one CPU."""
-    made = Cluster(initialize_head=True, head_node_args={"num_cpus": 1, "include_dashboard": False})
+@pytest.fixture(scope="module")
+def head() -> Iterator[Cluster]:
+    """A cluster whose only node is a head that runs no trials."""
+    made = Cluster(initialize_head=True, head_node_args={"num_cpus": 0, "include_dashboard": False})
     yield made
     made.shutdown()
+
+
+@pytest.fixture
+def alone(head: Cluster) -> Iterator[Cluster]:
+    """The head, without nodes of tests before."""
+    yield head
+    for node in list(head.worker_nodes):
+        head.remove_node(node)
+
+
+@pytest.fixture
+def nodes(alone: Cluster) -> Cluster:
+    """A cluster of which one node with one CPU runs trials."""
+    alone.add_node(num_cpus=1)
+    return alone
 
 
 @pytest.fixture
@@ -153,14 +168,6 @@ def test_a_study_that_has_no_worker_yet_is_served_before_one_that_has(
         other.close()
 
 
-@pytest.fixture
-def alone() -> Iterator[Cluster]:
-    """A cluster whose only node is a head that runs no trials."""
-    made = Cluster(initialize_head=True, head_node_args={"num_cpus": 0, "include_dashboard": False})
-    yield made
-    made.shutdown()
-
-
 def test_a_study_waits_for_the_first_node_where_the_head_runs_no_trials(alone, config, caplog):
     resources = Resources(workers="auto", gpu=0.0)
     with caplog.at_level(logging.WARNING, "hpsearch"), cluster(alone.address, resources):
@@ -176,15 +183,6 @@ def test_a_study_waits_for_the_first_node_where_the_head_runs_no_trials(alone, c
 def test_an_address_where_nothing_listens_is_refused_at_once():
     with pytest.raises(Unreachable, match=r"no cluster answers at 127\.0\.0\.1:1"):
         cluster("127.0.0.1:1", Resources()).__enter__()
-
-
-@pytest.mark.thorough
-def test_a_node_that_is_killed_loses_its_attempts(nodes, executor):
-    node, (slot,) = busy_node(nodes, executor, cpus=1)
-    node.all_processes["raylet"][0].process.kill()
-    events = wait_for(executor, of(ev.SlotDown))
-    assert not [event for event in events if isinstance(event, ev.Stopped)]
-    assert [event.slot for event in events if isinstance(event, ev.SlotDown)] == [slot]
 
 
 @pytest.mark.thorough
@@ -294,12 +292,11 @@ def test_slots_share_a_gpu_as_many_as_the_driver_says(nodes: Cluster, config: Wo
         (up,) = [e for e in wait_for(executor, of(ev.SlotUp)) if isinstance(e, ev.SlotUp)]
         assert (up.gpus, up.most) == (1.0, 4), "each takes half a core of two"
         executor.launch(ev.Launch(0, 1, up.slot, {}, 1, 4.0, memory_fraction=1.0))
-        executor.fill(ev.Fill(up.device, 3))
-        more = [e for e in wait_for(executor, of(ev.SlotUp, 2)) if isinstance(e, ev.SlotUp)]
-        assert {each.gpu_id for each in more} == {up.gpu_id}
-        executor.launch(ev.Launch(1, 1, more[0].slot, {}, 1, 4.0, memory_fraction=1 / 3))
-        executor.launch(ev.Launch(2, 1, more[1].slot, {}, 1, 4.0, memory_fraction=1 / 3))
         executor.fill(ev.Fill(up.device, 2))
+        (second,) = [e for e in wait_for(executor, of(ev.SlotUp)) if isinstance(e, ev.SlotUp)]
+        assert second.gpu_id == up.gpu_id
+        executor.launch(ev.Launch(1, 1, second.slot, {}, 1, 4.0, memory_fraction=1 / 2))
+        executor.fill(ev.Fill(up.device, 1))
         gone = wait_for(executor, of(ev.SlotDown))
         (stopped,) = [event for event in gone if isinstance(event, ev.Stopped)]
         assert stopped.why == RETIRED, "it goes on elsewhere, and costs no attempt"

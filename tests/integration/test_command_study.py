@@ -5,7 +5,6 @@ import os
 import sys
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -121,37 +120,6 @@ def test_a_command_with_torchrun_is_paused_and_continued_with_all_its_ranks(
     assert "paused" in outcomes
     reports = workplace.rows("SELECT metrics FROM reports")
     assert {json.loads(metrics)["ranks"] for (metrics,) in reports} == {2.0}
-
-
-@pytest.mark.thorough
-def test_a_study_keeps_its_requirements_and_refuses_what_breaks_one(
-    tmp_path: Path, shared_ray: Mapping[str, str]
-) -> None:
-    workplace = Workplace(tmp_path / "work", shared_ray)
-    whole = {"type": "int", "low": 1, "high": 16}
-    study: dict[str, Any] = {
-        "study": "wide",
-        "space": {
-            "x": {"type": "float", "low": 0.0, "high": 1.0},
-            "heads": whole,
-            "width": {"type": "int", "low": 8, "high": 64, "step": 8},
-            "depth": {**whole, "when": "width > 16 and heads > 1"},
-        },
-        "requires": ["heads * 8 <= width", "width % heads == 0"],
-        "budget": {"trials": 6, "per_trial": {"epochs": 2}},
-    }
-    workplace.write(**study, enqueue=[{"heads": 4, "width": 16}])
-    said = workplace.call("run", "study.yaml", code=2)
-    assert "enqueue[0]: breaks the requirement heads * 8 <= width" in said
-    workplace.write(**study, enqueue=[{"heads": 4, "width": 64}])
-    assert "heads * 8 <= width, width % heads == 0" in workplace.ask("check", "study.yaml")
-    workplace.call("run", "study.yaml")
-    found = [json.loads(params) for (params,) in workplace.rows("SELECT params FROM trials")]
-    assert len(found) == 6
-    for params in found:
-        assert params["heads"] * 8 <= params["width"]
-        assert params["width"] % params["heads"] == 0
-        assert ("depth" in params) == (params["width"] > 16 and params["heads"] > 1)
 
 
 @pytest.mark.thorough

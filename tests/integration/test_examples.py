@@ -66,14 +66,6 @@ def write_tiny_model(folder: Path, texts: list[str]) -> None:
 
 
 @pytest.mark.thorough
-def test_texts_of_a_csv_are_classified_from_scratch(workplace):
-    make_data(workplace, "reviews.py")
-    best = run_small(workplace, "reviews.yaml")
-    assert len(best) == 3
-    assert best[0]["value"] > 0.3, "the rarest of three classes"
-
-
-@pytest.mark.thorough
 def test_a_price_is_predicted_from_a_table_with_gaps(workplace):
     make_data(workplace, "houses.py")
     table = pd.read_csv(workplace.folder / "houses.csv")

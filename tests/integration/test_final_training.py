@@ -122,20 +122,6 @@ def test_the_best_trial_becomes_a_model_whose_test_metrics_can_be_recomputed(
     assert measured["accuracy"] > 0.6, "a majority guess is right in a third of the cases"
 
 
-@pytest.mark.thorough
-def test_a_chosen_trial_on_all_data_is_kept_as_the_next_version(storage, tmp_path):
-    asked = ("--trial", "0", "--data", "train+validation", "--out", "kept")
-    assert train(storage, *asked) == 0
-    assert train(storage, *asked) == 0
-    assert sorted(path.name for path in (tmp_path / "kept" / "animals").iterdir()) == ["v1", "v2"]
-    story = json.loads((tmp_path / "kept" / "animals" / "v2" / "training.json").read_text())
-    assert (story["trial"], story["data"], story["metrics"]["validation"]) == (
-        0,
-        "train+validation",
-        None,
-    )
-
-
 def test_ctrl_c_saves_and_the_same_command_goes_on(storage, tmp_path, capsys, monkeypatch):
     def press_ctrl_c_after_two_epochs(text: str) -> None:
         if text.startswith("2 of 12"):
@@ -163,11 +149,3 @@ def test_a_trial_that_cannot_be_trained_is_refused(storage, tmp_path, capsys, ar
     assert train(storage, *arguments) == 2
     assert complaint in capsys.readouterr().err
     assert not (tmp_path / "models").exists()
-
-
-def test_a_test_file_with_mistakes_is_refused_with_its_place(storage, tmp_path, capsys):
-    write(tmp_path / "test.csv", [("bark", "wolf")])
-    assert train(storage) == 2
-    said = capsys.readouterr().err
-    assert "task.test" in said
-    assert "'wolf'" in said

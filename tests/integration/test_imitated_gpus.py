@@ -80,7 +80,7 @@ def test_nothing_starts_where_no_gpu_can_be_trained_on(
 ) -> None:
     (tmp_path / "rows.csv").write_text("x,y\n1,a\n2,b\n")
     task = {"kind": "tabular", "train": "rows.csv", "validation": 0.5, "target": "y"}
-    executor = make(task, prepares=True, gpu=1.0, processes=processes)
+    executor = make(task, prepares=True, workers=1, gpu=1.0, processes=processes)
     named = rf"node .*: torch {torch.__version__.replace('+', '.')} is built without CUDA"
     with pytest.raises(Unreachable, match=named) as refused:
         wait_for(executor, of(ev.SlotUp))

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import sysconfig
 import venv
+from collections.abc import Mapping
 from pathlib import Path
 
 import yaml
@@ -15,6 +16,15 @@ from support.files import pages
 from support.running.programs import run_program
 
 PROGRAM = "from hpsearch.cli.entry import main; main()"
+READS = """
+import sys
+from hpsearch.cli.main import main
+for words in sys.argv[1:]:
+    try:
+        main(words.split())
+    except SystemExit as ended:
+        assert not ended.code, (words, ended.code)
+"""
 TASK = """
 def train(params, trial):
     trial.report(1, {"loss": (params["x"] - 0.3) ** 2})
@@ -95,9 +105,19 @@ def unsure(source): raise RuntimeError("is it mine?")
 
 class Environment:
     """A fresh environment in a folder, which takes all but the plugins from that of the tests, and
-    a study beside it."""
+    a study beside it.
 
-    def __init__(self, folder: Path, files: dict[str, str], study: dict[str, object]) -> None:
+    Args:
+        folder: Where both are made.
+        ray: The environment in which commands join a Ray.
+        files: The package with the plugins.
+        study: What the study file says beside `STUDY`.
+    """
+
+    def __init__(
+        self, folder: Path, ray: Mapping[str, str], files: dict[str, str], study: dict[str, object]
+    ) -> None:
+        self._ray = ray
         venv.create(folder / "environment", symlinks=True)
         self.python = str(folder / "environment" / "bin" / "python")
         self._take_packages()
@@ -126,16 +146,25 @@ class Environment:
 
     def hpsearch(self, *words: str) -> subprocess.CompletedProcess[str]:
         """Run a command in the folder of the study."""
-        environment = {**os.environ, "PYTHONWARNINGS": "ignore"}
-        run = [self.python, "-c", PROGRAM, *words]
+        return self._run(PROGRAM, *words)
+
+    def read(self, *commands: str) -> str:
+        """Run commands that only read, in one process, and return what they printed."""
+        done = self._run(READS, *commands)
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    def _run(self, program: str, *words: str) -> subprocess.CompletedProcess[str]:
+        environment = {**os.environ, **self._ray, "PYTHONWARNINGS": "ignore"}
+        run = [self.python, "-c", program, *words]
         return run_program(run, cwd=self.folder, env=environment)
 
 
-def test_the_plugins_of_the_page_are_installed_and_a_study_uses_both(tmp_path):
+def test_the_plugins_of_the_page_are_installed_and_a_study_uses_both(tmp_path, shared_ray):
     blocks = pages.blocks("plugins")
     files = {each.marks["file"]: each.text for each in blocks if "file" in each.marks}
     assert max(len(files[f"lab/{name}.py"].splitlines()) for name in ("lines", "near")) <= 40
-    there = Environment(tmp_path, files, yaml.safe_load(files["search.yaml"]))
+    there = Environment(tmp_path, shared_ray, files, yaml.safe_load(files["search.yaml"]))
     version = there.hpsearch("--version").stdout.splitlines()
     assert version[1:] == ["lab (lab-plugins 1.0)"]
     checked = there.hpsearch("check", "study.yaml")
@@ -151,20 +180,17 @@ def test_the_plugins_of_the_page_are_installed_and_a_study_uses_both(tmp_path):
     assert all(each["loss"] == (each["params"]["x"] - 0.3) ** 2 for each in sent.values())
     best = min(abs(sent[n]["params"]["x"] - 0.3) for n in range(5))
     assert abs(sent[5]["params"]["x"] - 0.3) <= 0.3 * 0.7 + 0.7 * best
-    told = there.hpsearch("trials", "--format", "json").stdout
-    assert "drawn by near" in there.hpsearch("show", "tiny", "3").stdout + told
+    assert "drawn by near" in there.read("trials --format json", "show tiny 3")
     there.uninstall("lab-plugins")
-    for words in (["ls"], ["status"], ["best"], ["show", "3"], ["export", "--to", "trials.csv"]):
-        read = there.hpsearch(*words)
-        assert read.returncode == 0, read.stderr
+    there.read("ls", "status", "best", "show 3", "export --to trials.csv")
     refused = there.hpsearch("resume", "tiny", "--trials", "7")
     assert refused.returncode == 2
     assert "near is offered by no plugin that is installed" in refused.stderr
 
 
-def test_a_plugin_that_raises_never_ends_a_study(tmp_path):
+def test_a_plugin_that_raises_never_ends_a_study(tmp_path, shared_ray):
     study = {"track": ["falls"], "search": {"sampler": "lost", "pruner": "none"}}
-    there = Environment(tmp_path, BROKEN, study)
+    there = Environment(tmp_path, shared_ray, BROKEN, study)
     asked = there.hpsearch("--help")
     assert asked.returncode == 0
     assert "no_type" not in asked.stdout

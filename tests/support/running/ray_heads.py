@@ -5,7 +5,9 @@ import secrets
 import socket
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
+from urllib.request import Request, urlopen
 
 from support.patience import wait_until
 
@@ -25,7 +27,6 @@ class RayHead:
             "RAY_AUTH_MODE": "token",
             "RAY_AUTH_TOKEN": secrets.token_hex(32),
             "RAY_USAGE_STATS_ENABLED": "0",
-            "RAY_prestart_worker_first_driver": "0",
         }
         port = _free_port()
         self.url = f"http://127.0.0.1:{port}"
@@ -41,9 +42,12 @@ class RayHead:
 
     def _takes_jobs(self) -> bool:
         """True once the job server and the agent of the node have begun."""
-        command = [RAY, "job", "submit", "--address", self.url, "--no-wait", "--", "true"]
-        asked = subprocess.run(command, env=self.environment, capture_output=True, check=False)
-        return asked.returncode == 0
+        sent = {"Content-Type": "application/json"}
+        sent["Authorization"] = f"Bearer {self.environment['RAY_AUTH_TOKEN']}"
+        job = Request(f"{self.url}/api/jobs/", b'{"entrypoint": "true"}', sent)
+        with suppress(OSError), urlopen(job):
+            return True
+        return False
 
     def start(self, command: list[str]) -> None:
         """Start a node by a command, to which is added that it stays."""

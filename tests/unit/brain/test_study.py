@@ -544,12 +544,6 @@ def test_a_study_ends_when_its_wall_clock_time_is_used_over_all_its_drivers():
     assert study.finished
 
 
-def test_the_best_of_each_rung_ends_in_full_even_in_a_small_study():
-    for trials in (1, 2, 4):
-        done = Simulation(spec_with(budget=budget_of(trials))).run()
-        assert any(t.state is State.COMPLETE for t in done.history.trials), trials
-
-
 def test_leading_configurations_are_confirmed_on_fresh_seeds():
     budget = budget_of(20)
     spec = spec_with(budget=budget, search={"sampler": "random", "confirm": {"top": 2, "seeds": 3}})
@@ -624,29 +618,3 @@ def test_no_story_leaves_a_terminal_state_or_makes_an_illegal_move(story, pruner
             assert (t.state is State.RUNNING) == (t.number in study.running)
             assert sum(a.ended is None for a in t.attempts) == (t.state is State.RUNNING)
             assert math.isclose(t.gpu_seconds, sum(a.gpu_seconds for a in t.attempts))
-
-
-def test_the_same_study_simulated_twice_makes_the_same_decisions():
-    spec = spec_with(search={"sampler": "tpe"}, budget=budget_of(30))
-    first, second = (Simulation(spec, workers=4).run() for _ in range(2))
-    decisions = [[d for c in run.written for d in c.decisions] for run in (first, second)]
-    assert decisions[0] == decisions[1]
-
-
-@pytest.mark.parametrize("sampler", ["tpe", "random", "qmc", "gp", "nsgaii"])
-@pytest.mark.parametrize("cut", [7, 25])
-def test_a_study_cut_at_any_tick_and_taken_up_again_proposes_what_it_would_have(sampler, cut):
-    pytest.importorskip("torch") if sampler == "gp" else None
-    spec = spec_with(search={"sampler": sampler}, budget=budget_of(20))
-    whole = Simulation(spec, workers=1).run()
-    broken = Simulation(spec, workers=1)
-    for _ in range(cut):
-        broken.tick()
-    resumed = Simulation(spec, broken.history, workers=1, start=broken.executor.now).run()
-    assert [t.params for t in resumed.history.trials] == [t.params for t in whole.history.trials]
-    assert [t.state for t in resumed.history.trials] == [t.state for t in whole.history.trials]
-    assert [t.value for t in resumed.history.trials] == [t.value for t in whole.history.trials]
-    extra = sum(len(t.attempts) for t in resumed.history.trials) - sum(
-        len(t.attempts) for t in whole.history.trials
-    )
-    assert extra == 1

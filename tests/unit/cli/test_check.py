@@ -7,7 +7,6 @@ import socket
 import sqlite3
 import subprocess
 import sys
-from collections import namedtuple
 from pathlib import Path
 
 import numpy as np
@@ -23,7 +22,6 @@ from hpsearch.store.store import Store
 from hpsearch.study_file.levels import trial_budget
 from hpsearch.study_file.models import Resources
 from hpsearch.study_file.reading import load, parse
-from hpsearch.views import plan
 from hpsearch.views.plan import Capacity, fitting_workers
 from support.files.study_files import GOOD
 from support.patience import wait_until
@@ -158,25 +156,6 @@ def test_the_peak_on_the_disk_is_that_of_the_largest_model_in_the_space(tmp_path
     assert peaks[:2] == peaks[2:]
 
 
-@pytest.mark.thorough
-def test_a_disk_that_cannot_hold_the_study_is_told_before_it_starts(
-    study, tmp_path, capsys, monkeypatch
-):
-    usage = namedtuple("usage", "total used free")
-    check_study(study, database(tmp_path), None)
-    assert "GB left" not in capsys.readouterr().err
-    monkeypatch.setattr(plan.shutil, "disk_usage", lambda folder: usage(10, 9, 1))
-    check_study(study, database(tmp_path), None)
-    assert "study.yaml: checkpoints may take" in capsys.readouterr().err
-
-
-@pytest.mark.thorough
-def test_nothing_is_written(study, tmp_path):
-    before = sorted(tmp_path.iterdir())
-    check_study(study, database(tmp_path), None)
-    assert sorted(tmp_path.iterdir()) == before
-
-
 def test_mistakes_in_file_and_data_are_told_together(study, tmp_path):
     study.write_text(
         STUDY.replace("label: label", "label: lable").replace("batch_size:", "batch_sise:")
@@ -267,13 +246,6 @@ def test_a_cluster_that_does_not_answer_is_told(study, tmp_path):
             check_study(study, database(tmp_path), f"127.0.0.1:{taken.getsockname()[1]}")
     with pytest.raises(UserError, match="names no host and port"):
         check_study(study, database(tmp_path), "somewhere")
-
-
-@pytest.mark.thorough
-def test_a_cluster_that_answers_is_where_workers_run(study, tmp_path, capsys):
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        check_study(study, database(tmp_path), f"127.0.0.1:{server.getsockname()[1]}")
-    assert "as many as fit, on the cluster" in capsys.readouterr().out
 
 
 CODE = """\

@@ -281,15 +281,6 @@ def test_the_best_of_a_trial_that_waits_is_where_its_best_weights_are(run, save)
     assert found["checkpoint"] == "/best"
 
 
-def test_ls_lists_every_study(run, flowers, save):
-    save("trees", [])
-    assert {row["study"] for row in json.loads(run("ls", "--format", "json").out)} == {
-        "flowers",
-        "trees",
-    }
-    assert "trees" in run("ls").out
-
-
 def test_tables_that_are_piped_are_plain_lines(run, flowers):
     for command in (["ls"], ["status"], ["best"], ["trials"], ["show", "0"]):
         text = run(*command).out
@@ -334,11 +325,6 @@ def test_an_export_replaces_a_file_only_when_forced(run, flowers, tmp_path):
     assert to.read_text() == "precious"
     assert run("export", flowers, "--to", str(to), "--force").code == 0
     assert to.read_text() != "precious"
-
-
-@pytest.mark.parametrize("to", ["trials.xlsx", "missing/trials.csv"])
-def test_an_export_that_cannot_be_written_is_the_users_mistake(run, flowers, tmp_path, to):
-    assert run("export", flowers, "--to", str(tmp_path / to)).code == 2
 
 
 @pytest.mark.parametrize("driven", [True, False], ids=["a driver owns it", "its driver died"])

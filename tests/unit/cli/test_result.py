@@ -47,16 +47,6 @@ def test_a_confirmed_best_is_told_with_its_interval_and_the_next_two_commands(fl
     )
 
 
-def test_a_best_that_was_trained_once_may_be_luck_and_is_compared_with_the_defaults(
-    save, sqlite_url
-):
-    default = Trial(0, State.COMPLETE, {"lr": 0.5}, value=0.7, resource=3.0, role=Role.DEFAULT)
-    save("garden", [default, Trial(1, State.COMPLETE, {"lr": 0.1}, value=0.9, resource=3.0)])
-    told = answered(sqlite_url, "garden")
-    assert "part of its value may be luck" in told
-    assert "0.2 better than the default settings' 0.7 (trial 0)" in told
-
-
 def test_a_study_without_a_value_says_so_and_where_to_look(save, sqlite_url):
     save("garden", [Trial(0, State.PRUNED, {"lr": 0.1})])
     told = answered(sqlite_url, "garden")

@@ -107,7 +107,7 @@ def test_curve_gp_proposes_near_the_boundary_and_never_beyond():
     assert sum(each > 0.55 for each in sums) > 8
 
 
-@pytest.mark.parametrize("sampler", ["random", "tpe", "qmc", "brute_force"])
+@pytest.mark.parametrize("sampler", ["random", "tpe", "qmc", "nsgaii", "gp", "brute_force"])
 def test_a_study_that_is_taken_up_again_proposes_what_it_would_have(sampler):
     spec = study_of(sampler, 20)
     trials = trials_of(spec)

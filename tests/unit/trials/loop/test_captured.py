@@ -16,6 +16,7 @@ from trials.loop import captured
 from trials.running.report_grid import budget_from
 
 BUDGET = {"epochs": 2}
+SMALL = {"scratch": {"layers": 2, "width": 32, "heads": 2}}
 HARD = {"dropout": 0.3, "batch_size": 16, "micro_batch": 6, "learning_rate": 3e-3}
 
 
@@ -39,7 +40,7 @@ def task(tmp_path_factory):
         lines.append(f"{label} {words},{label}")
     (folder / "train.csv").write_text("\n".join(lines) + "\n")
     part = {"train": "train.csv", "validation": 0.25, "text": "text", "label": "label"}
-    return tasks.load({"kind": "text_classification", "model": "scratch", **part}, folder)
+    return tasks.load({"kind": "text_classification", "model": SMALL, **part}, folder)
 
 
 @pytest.fixture

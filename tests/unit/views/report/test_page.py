@@ -102,14 +102,6 @@ def test_a_confirmed_winner_is_told_with_its_interval_and_what_trains_it(report_
     assert page(data).result.is_sure
 
 
-def test_a_winner_that_was_not_repeated_may_be_luck(report_on):
-    said = texts(report_on(ordinary_trials()))
-    assert (
-        "trained once: how far seeds move it is estimated from the spread of the best trials"
-        in said
-    )
-
-
 def test_before_any_trial_has_started_the_page_says_so(report_on):
     data = report_on([], state=StudyState.RUNNING, reason=None)
     assert "## no result yet: no trial has started" in texts(data)
@@ -131,11 +123,6 @@ def test_where_all_trials_failed_there_is_no_best_but_their_causes(report_on):
     assert "## no result: all 5 trials failed" in said
     assert "| out of memory | 5 | 4 | `CUDA out of memory` |" in said
     assert "| failed or lost |" in said
-
-
-def test_trials_on_their_way_without_a_value_are_not_called_best(report_on):
-    data = report_on([a_trial(0, State.RUNNING, PARAMS[0], None)], state=StudyState.INTERRUPTED)
-    assert "## no result yet: its trial has no value" in texts(data)
 
 
 def test_a_study_that_was_interrupted_tells_what_is_known_so_far(report_on):
@@ -255,14 +242,6 @@ def test_sixty_parameters_with_long_names_are_thinned_to_those_that_matter(repor
         assert f"| `{name}` | `" in said, "all of them are in the result"
 
 
-def test_a_single_long_configuration_is_told_in_full(report_on):
-    params = {f"x{n}": n / 60 for n in range(60)}
-    space = {name: {"type": "float", "low": 0.0, "high": 1.0} for name in params}
-    said = texts(report_on([a_trial(0, State.COMPLETE, params, 0.5)], spec_of("flowers", space)))
-    for name in params:
-        assert f"| `{name}` | `" in said
-
-
 def test_a_study_made_through_optuna_has_a_page_without_a_study_file(report_on):
     trials = [
         Trial(n, State.COMPLETE, {"x": n / 9}, value=n / 9, ended=BEGAN + n) for n in range(9)
@@ -289,9 +268,3 @@ def test_parameters_without_effect_are_said_first_in_the_page_and_in_the_result(
     first, *_ = how_sure(data.result)
     assert first.startswith(warning)
     assert "learning_rate" in first
-
-
-def test_trials_that_differ_have_no_such_warning(report_on):
-    same = [a_trial(n, State.COMPLETE, PARAMS[n], 1 / 7) for n in range(6)]
-    data = report_on([*same, a_trial(6, State.COMPLETE, PARAMS[6], 1 / 6)])
-    assert "WITHOUT EFFECT" not in texts(data)

@@ -232,29 +232,6 @@ def test_a_model_of_pairs_is_loaded_and_writes(folder):
     assert "one" in read.decode(written[0], skip_special_tokens=True)
 
 
-@pytest.mark.thorough
-def test_an_image_classifier_is_loaded_in_a_line(folder):
-    version, story = train("image_classification", folder, epochs=6)
-    pixels, names = images(23, 1)
-    model = predict.load(version)
-    found = model.predict(pixels)
-    assert story["metrics"]["test"]["accuracy"] == pytest.approx(accuracy_score(names, found))
-    assert story["metrics"]["test"]["accuracy"] > 0.6
-    with pytest.raises(ValueError, match="give uint8 of shape"):
-        model.predict(pixels[:, 1:])
-    assert model.predict(pixels[:0]) == []
-
-
-@pytest.mark.thorough
-def test_a_classifier_of_rows_is_loaded_in_a_line(folder):
-    version, story = train("classes of a table", folder, epochs=8)
-    rows = pd.read_csv(folder / "test.csv")
-    found = predict.load(version).predict(rows)
-    assert story["metrics"]["test"]["accuracy"] == pytest.approx(
-        accuracy_score(rows["kind"], found)
-    )
-
-
 def test_quantities_come_in_their_own_unit(folder):
     version, story = train("quantities of a table", folder, epochs=30)
     rows = pd.read_csv(folder / "test.csv")
