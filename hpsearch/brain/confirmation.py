@@ -25,7 +25,7 @@ from hpsearch.search.ranking.contenders import Contenders, first_of, guess_of, h
 from hpsearch.search.ranking.in_order import InOrder
 from hpsearch.search.ranking.selection import counts, place_of
 from hpsearch.search.ranking.verdicts.certificate import AgainstDefaults
-from hpsearch.search.ranking.verdicts.question import Question
+from hpsearch.search.ranking.verdicts.question import OpenQuestion
 from hpsearch.search.ranking.verdicts.race import Race
 from hpsearch.study_file.models import PAIRS, StudyBudget, StudySpec
 
@@ -166,7 +166,7 @@ class Confirmation:
         seeds = (derived_seed(self._seed, place, "repeat") for place in count())
         return self._question().seed_for(leader, seeds)
 
-    def _question(self, newcomers: int = 0) -> Question:
+    def _question(self, newcomers: int = 0) -> OpenQuestion:
         """The question as it stands, if so many trials come before the last of the leaders."""
         repeats, direction = self._repeats(), self._direction
         if self._level is None:
@@ -178,7 +178,7 @@ class Confirmation:
     def _repeats(self) -> list[Trial]:
         return [self._history.trials[number] for number in self._history.repeats]
 
-    def _is_used_up(self, question: Question) -> bool:
+    def _is_used_up(self, question: OpenQuestion) -> bool:
         """True if the repeats of the leaders, and all begun since, are as many as promised."""
         counted = question.asked_about
         counting = [

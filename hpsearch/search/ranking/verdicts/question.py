@@ -24,8 +24,8 @@ class Turn(NamedTuple):
     """The number of repeats without which it would answer nothing."""
 
 
-class Question(Protocol):
-    """A question of one study, as its repeats answer it by now."""
+class OpenQuestion(Protocol):
+    """A question that repeats are to answer, as its repeats answer it by now."""
 
     @property
     def turns(self) -> list[Turn]:
