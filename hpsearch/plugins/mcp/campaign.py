@@ -16,13 +16,11 @@ from hpsearch.asking import opening
 from hpsearch.asking.study import AskedStudy
 from hpsearch.asking.trial import AskedTrial
 from hpsearch.domain.facts import RequestKind
-from hpsearch.domain.history import Changes
 from hpsearch.domain.records import Request, StudyState
-from hpsearch.errors import StudyExists, UserError
-from hpsearch.plugins.mcp.folder import drive, is_driven, read_in
+from hpsearch.errors import UserError
+from hpsearch.plugins.mcp.folder import drive, read_in
 from hpsearch.running.creation.study import create_study, spec_of
 from hpsearch.running.creation.warm_start import earlier_studies
-from hpsearch.running.study_run.ownership import release_if_dead
 from hpsearch.running.study_run.requests import ask, send
 from hpsearch.store.reading.status import list_studies
 from hpsearch.store.store import Store
@@ -87,42 +85,23 @@ class Campaign:
         granted folder a driver does, and another one if that has died."""
         spec = opening.read(f"{file}\n")
         self._refuse_unlimited(spec)
-        if self._folder is not None and spec.task["kind"] != ASK.kind:
-            spec = read_in(self._folder, spec)
-            return {"study": spec.study, "told": self._train(spec, self._folder)}
+        folder = None if spec.task["kind"] == ASK.kind else self._folder
+        spec = spec if folder is None else read_in(folder, spec)
         with closing(Store.open(self._storage)) as store:
-            self._enter(store, spec)
+            is_new = spec.study not in store.study_names()
+            if is_new:
+                earlier = earlier_studies(store, spec)
+                create_study(store, spec, None, earlier=earlier, attrs={GRANTED: True})
+            try:
+                self._refuse_excess(store, spec.study)
+            except UserError:
+                if is_new:
+                    store.delete_study(store.find_study(spec.study).id)
+                raise
+            if folder is not None:
+                return {"study": spec.study, "told": drive(store, self._storage, spec)}
         self._asked[spec.study] = opening.create(self._storage, f"{file}\n")
         return {"study": spec.study, "told": "ask for its trials"}
-
-    def _enter(self, store: Store, spec: StudySpec) -> None:
-        """Create a study, unless it is there, if its budget is within what is left."""
-        is_new = spec.study not in store.study_names()
-        if is_new:
-            earlier = earlier_studies(store, spec)
-            create_study(store, spec, None, earlier=earlier, attrs={GRANTED: True})
-        try:
-            self._refuse_excess(store, spec.study)
-        except UserError:
-            if is_new:
-                store.delete_study(store.find_study(spec.study).id)
-            raise
-
-    def _train(self, spec: StudySpec, folder: Path) -> str:
-        with closing(Store.open(self._storage)) as store:
-            self._enter(store, spec)
-            record = store.find_study(spec.study)
-            if record.base != str(folder) or not opening.is_same(spec, spec_of(record)):
-                what = f"study {spec.study} has another study file, or is of another folder"
-                raise StudyExists(what, "give the new study another name")
-            if is_driven(store, spec.study):
-                return "its driver goes on"
-            # All of its budget counts from now on, before its driver has come so far.
-            release_if_dead(store, spec.study)
-            record.state, record.reason, record.ended = StudyState.RUNNING, None, None
-            store.commit(record.id, Changes(study=record))
-            log = drive(store, self._storage, spec.study, folder)
-        return f"a driver trains it: read status; its log is {log}"
 
     def ask(self, study: Name) -> Plain:
         """A trial to train: its parameters, from which `resource` on, up to which `budget`, and the
@@ -162,10 +141,8 @@ class Campaign:
         """End a study, which `start` continues; what it has not taken goes back to the grant."""
         with closing(Store.open(self._storage)) as store:
             if not self._is_asked(store, study):
-                if not is_driven(store, study):
-                    raise UserError(f"study {study} has no driver", "if that died: start it again")
                 store.request_stop(study, "an agent")
-                return {"told": "its driver saves and ends: read status"}
+                return {"told": "its driver saves and ends; if it has died, start it before"}
             asked = self._opened(study)
             store.request_stop(study, "an agent")
         asked.ask_now()  # which nobody is handed out any more

@@ -14,8 +14,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from hpsearch.errors import UserError
+from hpsearch.domain.history import Changes
+from hpsearch.domain.records import StudyState
+from hpsearch.errors import StudyExists, UserError
 from hpsearch.running import loading
+from hpsearch.running.study_run.ownership import release_if_dead
 from hpsearch.store import owners
 from hpsearch.store.connecting.url import file_of, parse_url
 from hpsearch.store.store import Store
@@ -26,8 +29,7 @@ from hpsearch.study_file.reading import parse
 DRIVER = (sys.executable, "-c", "from hpsearch.cli.main import main; main()", "resume", "--quiet")
 INTERPRETERS = ("python", "python3", sys.executable, "sh", "bash", "Rscript", "julia")
 HINT = "name programs and data of the folder, as in run: python train.py, or run: ./train.sh"
-WAIT_S = 30.0
-"""How long the start of a driver is watched: most mistakes show within."""
+WAIT_S = 30.0  # in which most mistakes of a driver show
 _BETWEEN = re.compile(r"[\s=:,;'\"]+")  # the parts of a text that may be paths
 _NO_PATHS = ("kind", "run", "measure", "report", "resource")
 
@@ -36,7 +38,9 @@ def read_in(folder: Path, spec: StudySpec) -> StudySpec:
     """A study file as one of a folder, an absolute path without links. Raises UserError if it names
     what is outside, and SpecError with the mistakes in its task."""
     task, content = spec.task, content_of(spec.text)
-    lines = [shlex.split(task[key]) for key in ("run", "measure") if key in task]
+    lines = [
+        shlex.split(task[key].replace("\\\n", " ")) for key in ("run", "measure") if key in task
+    ]
     named = [each for key, each in task.items() if key not in _NO_PATHS]
     named += [content.get(key) for key in ("settings", "space", "enqueue", "checkpoints")]
     work = folder / task.get("cwd", ".")
@@ -62,30 +66,37 @@ def read_in(folder: Path, spec: StudySpec) -> StudySpec:
     return parse(spec.text, base=folder, name="spec", inspect=inspect)
 
 
-def drive(store: Store, url: str, name: str, folder: Path) -> Path:
-    """Start a driver, which outlives this process, and return its log, beside the database or in
-    the folder. Raises UserError with what it says last if it ends in error."""
-    beside = file_of(parse_url(url)) or folder / "hpsearch"
+def drive(store: Store, url: str, spec: StudySpec) -> str:
+    """Let a driver, which outlives this process, go on with a study, and return what is told of it.
+    Raises StudyExists if the study is another one, and UserError if its driver ends in error."""
+    name, record = spec.study, store.find_study(spec.study)
+    if (record.base, record.spec) != (str(spec.base), spec.text):
+        what = f"study {name} has another study file, or is of another folder"
+        raise StudyExists(what, "give the new study another name")
+    if _is_driven(store, name):
+        return "its driver goes on"
+    release_if_dead(store, name)
+    # All of its budget counts from now on, though its driver may not come far.
+    record.state, record.reason, record.ended = StudyState.RUNNING, None, None
+    store.commit(record.id, Changes(study=record))
+    beside = file_of(parse_url(url)) or spec.base / "hpsearch"
     log = beside.with_name(f"{beside.name}.{name}.log").absolute()
+    environment = {**os.environ, "HPSEARCH_STORAGE": url}
     with log.open("ab") as output:
+        streams: dict[str, Any] = {"stdin": subprocess.DEVNULL, "stdout": output, "stderr": output}
         driver = subprocess.Popen(  # noqa: S603 - fixed words, and the name of a study
-            [*DRIVER, name],
-            env={**os.environ, "HPSEARCH_STORAGE": url},
-            stdin=subprocess.DEVNULL,
-            stdout=output,
-            stderr=output,
-            start_new_session=True,
+            [*DRIVER, name], env=environment, start_new_session=True, **streams
         )
     until = time.monotonic() + WAIT_S
-    while driver.poll() is None and time.monotonic() < until and not is_driven(store, name):
+    while driver.poll() is None and time.monotonic() < until and not _is_driven(store, name):
         time.sleep(0.2)
     if driver.returncode:
         end = "\n".join(log.read_text(errors="replace").splitlines()[-5:])
         raise UserError(f"its driver ended:\n{end}", f"its log is {log}")
-    return log
+    return f"a driver trains it: read status; its log is {log}"
 
 
-def is_driven(store: Store, name: str) -> bool:
+def _is_driven(store: Store, name: str) -> bool:
     lease = store.holder(name)
     return lease is not None and lease.live and not owners.is_dead(lease.owner)
 
