@@ -25,7 +25,6 @@ import random
 import subprocess
 import sys
 import time
-from argparse import Namespace
 from collections.abc import Iterator
 from contextlib import chdir, closing, redirect_stdout
 from functools import cache
@@ -93,11 +92,8 @@ print(json.dumps({"loss": losses.mean()}))
 PYTHON, RATE = sys.executable, "0.5"
 STUDY = f"""\
 study: changes
-task:
-  kind: command
-  run: {PYTHON} train.py {{rate}} {{seed}} {{folder}}
-  measure: {PYTHON} measure.py {{folder}}
-  harness: [data/valid.npz]
+task: {{kind: command, run: '{PYTHON} train.py {{rate}} {{seed}} {{folder}}',
+  measure: '{PYTHON} measure.py {{folder}}', harness: [data/valid.npz]}}
 space: {{rate: {{type: float, low: 0.1, high: 1.0}}}}
 enqueue: [{{rate: {RATE}}}]
 objective: {{metric: loss, direction: minimize}}
@@ -151,13 +147,9 @@ def campaign(base: Pool, sides: list[Pool], draw: random.Random) -> list[tuple[b
     return found
 
 
-def greedy(base: Pool, draw: random.Random) -> int:
-    best, kept = draw.choice(base), 0
-    for _ in range(300):
-        value = draw.choice(base)
-        kept += value < best
-        best = min(best, value)
-    return kept
+def greedy(values: Pool) -> list[int]:
+    """The places, from 1, of runs that are better than all before, the one of the base included."""
+    return [at for at in range(1, len(values)) if values[at] < min(values[:at])]
 
 
 @cache
@@ -171,50 +163,45 @@ def oracle(effect: float, level: float) -> int:
         pairs += 1
 
 
-def real(name: str, folder: Path, nulls: int) -> tuple[dict[str, Any], list[dict[str, Any]]]:
-    """A campaign that a driver tests: its figures, and what became of cheats and gains."""
-    alone = fmean(_timed(folder, PYTHON, "train.py", RATE, str(seed), ".") for seed in range(9))
-    alone += fmean(_timed(folder, PYTHON, "measure.py", ".") for _ in range(9))
-    _git(folder, "init", "--quiet")
-    _git(folder, "add", "*.py")
-    _git(folder, "-c", "user.name=a", "-c", "user.email=a@b", "commit", "--quiet", "-m", "begin")
+def real(name: str, folder: Path, nulls: int) -> dict[str, Any]:
+    """The figures of a campaign that a driver tests. What became of cheats and gains is printed."""
+    alone = [_timed(folder, PYTHON, "train.py", RATE, str(seed), ".") for seed in range(9)]
+    alone += [_timed(folder, PYTHON, "measure.py", ".") for _ in range(9)]
+    for words in ("init -q", "add *.py", "-c user.name=a -c user.email=a@b commit -qm begin"):
+        _git(folder, *words.split())
     _timed(folder, *COMMAND, "run", "study.yaml")
-    told = []
     with closing(Store.open(f"sqlite:///{folder}/hpsearch.db")) as store:
         for file, text in _patches(name, nulls):
             (folder / file).write_text(f"{text}\n")
             _git(folder, "add", file)
             patch = _git(folder, "diff", "--cached")
-            _git(folder, "reset", "--quiet", "--hard")
+            _git(folder, "reset", "-q", "--hard")
             try:
                 content = revision_of_study(store, "changes", text, patch=patch)
                 send(store, "changes", RequestKind.REVISE, content, "a script")
             except UserError as refused:
-                told.append({"change": text, "verdict": "refused", "why": refused.message})
+                print(f"{text}: {refused.message}")
         wall_s = _timed(folder, *COMMAND, "resume", "changes")
         history = store.load("changes")
-    tests = [trial for trial in history.trials if trial.revision_run is not None]
-    best, lucky = next(each.value for each in tests if not each.revision_run.is_changed), 0
-    for trial in tests:
-        number, pair, is_changed = trial.revision_run
-        if is_changed and pair == 0 and trial.value is not None and trial.value < best:
-            best = trial.value
-            lucky += history.revisions[number - 1].why.startswith(NULLS)
     found = [each for each in history.revisions if each.why.startswith(NULLS)]
     for each in history.revisions:
         if each not in found:
-            told.append({"change": each.why, "verdict": each.verdict, "why": each.reason})
-    figures = {
+            print(f"{each.why}: {each.verdict}, {each.reason}")
+    tests = [(trial, run) for trial in history.trials if (run := trial.revision_run)]
+    values = [next(trial.value or math.inf for trial, run in tests if not run.is_changed)]
+    firsts = [(trial, run) for trial, run in tests if run.is_changed and run.pair == 0]
+    values += [trial.value or math.inf for trial, _ in firsts]
+    by_greed = [history.revisions[firsts[at - 1][1].revision - 1] for at in greedy(values)]
+    return {
         "training": name,
         "nulls": len(found),
         "kept": sum(each.verdict is CodeVerdict.KEEP for each in found),
-        "greedy keeps": lucky,
+        "greedy keeps": sum(each in found for each in by_greed),
         "pairs a change": fmean(each.pairs for each in history.revisions),
         "runs": len(tests),
         "s a run": 2 * wall_s / len(tests),
-        "s alone": alone,
+        "s alone": 2 * fmean(alone),
     }
-    return figures, told
 
 
 def _patches(name: str, nulls: int) -> Iterator[tuple[str, str]]:
@@ -236,64 +223,62 @@ def _timed(folder: Path, *words: str) -> float:
     return time.monotonic() - began
 
 
-def resampled(place: Path, options: Namespace) -> None:
-    nulls, gains = [], []
-    for name in options.programs:
-        base = [trained(place / name, seed) for seed in range(options.runs)]
-        luck = random.Random(0)
-        kept = [campaign(base, [base] * 300, luck) for _ in range(options.campaigns)]
-        by_greed = [greedy(base, luck) for _ in range(options.campaigns)]
-        nulls.append(
-            {
-                "training": name,
-                "kept of 300": fmean(sum(keep for keep, *_ in each) for each in kept),
-                "campaigns that keep any": fmean(any(keep for keep, *_ in each) for each in kept),
-                "pairs a change": fmean(pairs for each in kept for _, pairs, _ in each),
-                "greedy keeps": fmean(by_greed),
-                "campaigns where it keeps any": fmean(map(bool, by_greed)),
-            }
-        )
-        for change in CHANGES[name]:
-            others = range(options.runs, 2 * options.runs)
-            better = [trained(place / name, seed, change) for seed in others]
-            noise = math.hypot(stdev(base), stdev(better))
-            effect = round((fmean(base) - fmean(better)) / noise, 2)
-            sides = ([base] * 9 + [better]) * 10
-            rounds = [
-                campaign(base, sides, luck)[9::10] for _ in range(options.campaigns // 10 + 1)
-            ]
-            real = [each for found in rounds for each in found]
-            knows = [oracle(effect, float(f"{level:.1g}")) for *_, level in real if effect > 0.3]
-            gains.append(
-                {
-                    "training": name,
-                    "change": change,
-                    "gain": effect,
-                    "found": fmean(keep for keep, *_ in real),
-                    "pairs": fmean(pairs for _, pairs, _ in real),
-                    "oracle's pairs": fmean(knows or [math.nan]),
-                    "at 5% alone": oracle(effect, 0.05) if knows else math.nan,
-                }
-            )
-    show("nulls", nulls, options.json)
-    show("gains (in deviations of a pair's difference)", gains, options.json)
-
-
 def main() -> None:
-    quick = {"runs": 4, "campaigns": 2}
-    options = arguments(
-        __doc__, quick, runs=40, campaigns=200, real=0, programs=["language", "table"]
-    )
+    quick, programs = {"runs": 4, "campaigns": 2}, ["language", "table"]
+    options = arguments(__doc__, quick, runs=40, campaigns=200, real=0, programs=programs)
+    tested, nulls, gains = [], [], []
     with TemporaryDirectory() as place:
         for name in options.programs:
-            written(name, Path(place, name))
-        if not options.real:
-            resampled(Path(place), options)
-            return
-        for name in options.programs:
-            figures, told = real(name, Path(place, name), options.real)
-            show("a campaign", [figures], options.json)
-            show("its cheats and gains", told, None)
+            folder = Path(place, name)
+            written(name, folder)
+            if options.real:
+                tested.append(real(name, folder, options.real))
+                continue
+            base = [trained(folder, seed) for seed in range(options.runs)]
+            luck = random.Random(0)
+            kept = [campaign(base, [base] * 300, luck) for _ in range(options.campaigns)]
+            greeds = [greedy(luck.choices(base, k=301)) for _ in range(options.campaigns)]
+            nulls.append(
+                {
+                    "training": name,
+                    "kept of 300": fmean(sum(keep for keep, *_ in each) for each in kept),
+                    "campaigns that keep any": fmean(
+                        any(keep for keep, *_ in each) for each in kept
+                    ),
+                    "pairs a change": fmean(pairs for each in kept for _, pairs, _ in each),
+                    "greedy keeps": fmean(map(len, greeds)),
+                    "campaigns where it keeps any": fmean(map(bool, greeds)),
+                }
+            )
+            for change in CHANGES[name]:
+                others = range(options.runs, 2 * options.runs)
+                better = [trained(folder, seed, change) for seed in others]
+                noise = math.hypot(stdev(base), stdev(better))
+                effect = round((fmean(base) - fmean(better)) / noise, 2)
+                sides = ([base] * 9 + [better]) * 10
+                rounds = [
+                    campaign(base, sides, luck)[9::10] for _ in range(options.campaigns // 10 + 1)
+                ]
+                chosen = [each for found in rounds for each in found]
+                knows = [
+                    oracle(effect, float(f"{level:.1g}")) for *_, level in chosen if effect > 0.3
+                ]
+                gains.append(
+                    {
+                        "training": name,
+                        "change": change,
+                        "gain": effect,
+                        "found": fmean(keep for keep, *_ in chosen),
+                        "pairs": fmean(pairs for _, pairs, _ in chosen),
+                        "oracle's pairs": fmean(knows or [math.nan]),
+                        "at 5% alone": oracle(effect, 0.05) if knows else math.nan,
+                    }
+                )
+    if tested:
+        show("tested by a driver", tested, options.json)
+        return
+    show("nulls", nulls, options.json)
+    show("gains (in deviations of a pair's difference)", gains, options.json)
 
 
 if __name__ == "__main__":

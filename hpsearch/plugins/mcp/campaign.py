@@ -199,10 +199,10 @@ class Campaign:
                 raise UserError(f"budget.{name} is missing", "give one within what is left")
         if self._price is not None and spec.budget.cost_per_gpu_hour != self._price:
             raise UserError(f"budget.cost_per_gpu_hour must be {in_full(self._price)}")
-        if spec.track or spec.resources.gpu != "auto":
-            raise UserError("an agent's study has no track and no resources.gpu")
-        if self._folder is None and spec.task["kind"] != ASK.kind:
-            raise UserError("an agent's study has no task", "unless a person grants a --folder")
+        has_task = self._folder is None and spec.task["kind"] != ASK.kind
+        if has_task or spec.track or spec.resources.gpu != "auto":
+            what = "no task without --folder, no track and no resources.gpu"
+            raise UserError(f"an agent's study has {what}")
 
     def _opened(self, study: str) -> AskedStudy:
         if study not in self._asked:

@@ -38,23 +38,21 @@ def read_in(folder: Path, spec: StudySpec) -> StudySpec:
     """A study file as one of a folder, an absolute path without links. Raises UserError if it names
     what is outside, and SpecError with the mistakes in its task."""
     task, content = spec.task, content_of(spec.text)
-    lines = [
-        shlex.split(task[key].replace("\\\n", " ")) for key in ("run", "measure") if key in task
-    ]
+    lines = [task[key].replace("\\\n", " ") for key in ("run", "measure") if key in task]
     named = [each for key, each in task.items() if key not in _NO_PATHS]
     named += [content.get(key) for key in ("settings", "space", "enqueue", "checkpoints")]
     work = folder / task.get("cwd", ".")
     is_function = ":" in task["kind"]
     if is_function:
         module = task["kind"].partition(":")[0].replace(".", "/")
-        lines.append([f"./{module}.py"])
-    for words in lines:
+        lines.append(f"./{module}.py")
+    for words in map(shlex.split, lines):
         is_script = words[0] in INTERPRETERS
-        program, *_ = words = words[is_script:] or [""]
+        program, *others = words[is_script:] or [""]
         # A bare word is not looked for in the folder.
         if not (is_script or "/" in program) or not (work / program).is_file():
             raise UserError(f"{program!r} is no program of {folder}", HINT)
-        named.append(words)
+        named += [program, others]
     for text in _texts(named):
         for part in (text, *_BETWEEN.split(text)):
             places = [(place / part).resolve() for place in (folder, work)]
