@@ -51,8 +51,7 @@ def _user() -> str:
 
 
 def _started(process: int) -> str | None:
-    """The start of a process in clock ticks since the machine's; None where it cannot be seen, and
-    empty of one that has ended, which its parent has not asked about."""
+    """The clock ticks from the machine's start to a process's; None if unseen, empty once ended."""
     try:
         stat = Path(f"/proc/{process}/stat").read_text(encoding="utf-8", errors="replace")
     except OSError:
