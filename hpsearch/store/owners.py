@@ -51,11 +51,11 @@ def _user() -> str:
 
 
 def _started(process: int) -> str | None:
-    """The start of a process in clock ticks since the machine's; None where it cannot be seen."""
+    """The clock ticks from the machine's start to a process's; None if unseen, empty once ended."""
     try:
         stat = Path(f"/proc/{process}/stat").read_text(encoding="utf-8", errors="replace")
     except OSError:
         return None
     _, _, rest = stat.rpartition(")")  # the second field, in brackets, may hold anything
     fields = rest.split()
-    return fields[19]  # the 22nd of all
+    return "" if fields[0] in "ZX" else fields[19]  # the 22nd of all

@@ -1,7 +1,7 @@
 """Agents, which read and change studies by the Model Context Protocol.
 
 - `command`: `hpsearch mcp`
-- `server`: the tools that agents are given;  `campaign`: those for studies of their own
+- `server`: the tools that agents are given;  `campaign`, `folder`: those for studies of their own
 """
 
 from hpsearch.domain.plugins.offers import CommandPlugin

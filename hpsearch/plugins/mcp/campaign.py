@@ -1,11 +1,13 @@
 """Studies that agents run by themselves, within the compute time and money that a person grants.
 
-An agent trains; nothing of what it hands in is executed here. Each of its studies is marked in the
-database as it is created, and counts by the limits of its own budget, which its ledger keeps; once
-it is over, by what it took. So their sum never exceeds the grant, whatever dies in between.
+An agent trains, and nothing of what it hands in is executed here; or drivers do, what is in a
+folder that is granted too. Each study is marked in the database as it is created, and counts by the
+limits of its own budget, which its ledger keeps; once it is over, by what it took. So their sum
+never exceeds the grant, whatever dies in between.
 """
 
 from contextlib import closing
+from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from pydantic import Field
@@ -16,9 +18,10 @@ from hpsearch.asking.trial import AskedTrial
 from hpsearch.domain.facts import RequestKind
 from hpsearch.domain.records import Request, StudyState
 from hpsearch.errors import UserError
-from hpsearch.running.creation.study import create_study
+from hpsearch.plugins.mcp.folder import drive, read_in
+from hpsearch.running.creation.study import create_study, spec_of
 from hpsearch.running.creation.warm_start import earlier_studies
-from hpsearch.running.study_run.requests import send
+from hpsearch.running.study_run.requests import ask, send
 from hpsearch.store.reading.status import list_studies
 from hpsearch.store.store import Store
 from hpsearch.study_file.models import HOUR_S, StudySpec
@@ -58,8 +61,9 @@ class Campaign:
     """The studies of one grant. Trials that an agent held when its server died are handed out
     again."""
 
-    def __init__(self, storage: str, limits: dict[str, float]) -> None:
+    def __init__(self, storage: str, limits: dict[str, float], folder: Path | None = None) -> None:
         self._storage = storage
+        self._folder = None if folder is None else folder.resolve()
         self._price = limits.get(PRICE)
         self._limits = {name: most for name, most in limits.items() if name != PRICE}
         self._asked: dict[str, AskedStudy] = {}
@@ -73,13 +77,16 @@ class Campaign:
     def start(
         self,
         file: Annotated[
-            str, Field(max_length=MOST_CHARACTERS, description="A study file, as YAML; no task.")
+            str, Field(max_length=MOST_CHARACTERS, description="A study file, as YAML.")
         ],
     ) -> Plain:
         """Start a study, or go on with the one that has this file. Its budget must be within what
-        is left of the grant. You train its trials: `ask`, `tell`."""
+        is left of the grant. Without a task you train its trials: `ask`, `tell`. With the task of a
+        granted folder a driver does, and another one if that has died."""
         spec = opening.read(f"{file}\n")
         self._refuse_unlimited(spec)
+        folder = None if spec.task["kind"] == ASK.kind else self._folder
+        spec = spec if folder is None else read_in(folder, spec)
         with closing(Store.open(self._storage)) as store:
             is_new = spec.study not in store.study_names()
             if is_new:
@@ -91,6 +98,8 @@ class Campaign:
                 if is_new:
                     store.delete_study(store.find_study(spec.study).id)
                 raise
+            if folder is not None:
+                return {"study": spec.study, "told": drive(store, self._storage, spec)}
         self._asked[spec.study] = opening.create(self._storage, f"{file}\n")
         return {"study": spec.study, "told": "ask for its trials"}
 
@@ -130,8 +139,11 @@ class Campaign:
 
     def stop(self, study: Name) -> Plain:
         """End a study, which `start` continues; what it has not taken goes back to the grant."""
-        asked = self._opened(study)
         with closing(Store.open(self._storage)) as store:
+            if not self._is_asked(store, study):
+                store.request_stop(study, "an agent")
+                return {"told": "its driver saves and ends; if it has died, start it before"}
+            asked = self._opened(study)
             store.request_stop(study, "an agent")
         asked.ask_now()  # which nobody is handed out any more
         asked.close("its agent stopped the study")
@@ -139,20 +151,29 @@ class Campaign:
         self._trials = {key: each for key, each in self._trials.items() if key[0] != study}
         return {"told": "stopped"}
 
-    def request(self, study: str, kind: RequestKind, content: Plain, origin: str) -> Request:
-        """Ask something of a study that an agent has started, and its answer."""
-        asked = self._opened(study)
+    def request(
+        self, study: str, kind: RequestKind, content: Plain, origin: str
+    ) -> tuple[Request, bool]:
+        """As `requests.ask`, of a study that an agent has started."""
         with closing(Store.open(self._storage)) as store:
+            if not self._is_asked(store, study):
+                return ask(store, study, kind, content, origin)
+            asked = self._opened(study)
             number, _ = send(store, study, kind, content, origin)
             asked.answer()
             answer = store.find_request(number)
         if answer.refused is not None:
             raise UserError(f"study {study} refuses: {answer.refused}")
-        return answer
+        return answer, True
+
+    def _is_asked(self, store: Store, study: str) -> bool:
+        record = store.find_study(study)
+        if GRANTED not in record.system_attrs:
+            raise UserError(f"study {study} was not started by an agent", "start one of your own")
+        return bool(spec_of(record).task["kind"] == ASK.kind)
 
     def _refuse_excess(self, store: Store, study: str) -> None:
-        if GRANTED not in store.find_study(study).system_attrs:
-            raise UserError(f"study {study} was not started by an agent", "start one of your own")
+        self._is_asked(store, study)
         for name, left in self._left(store, study).items():
             if left < -ROUNDING:
                 what = f"study {study} may take {in_full(round(-left, 6))} {name} more than is left"
@@ -178,12 +199,16 @@ class Campaign:
                 raise UserError(f"budget.{name} is missing", "give one within what is left")
         if self._price is not None and spec.budget.cost_per_gpu_hour != self._price:
             raise UserError(f"budget.cost_per_gpu_hour must be {in_full(self._price)}")
-        if spec.task["kind"] != ASK.kind or spec.track or spec.resources.gpu != "auto":
-            raise UserError("an agent's study has no task, no track and no resources.gpu")
+        has_task = self._folder is None and spec.task["kind"] != ASK.kind
+        if has_task or spec.track or spec.resources.gpu != "auto":
+            what = "no task without --folder, no track and no resources.gpu"
+            raise UserError(f"an agent's study has {what}")
 
     def _opened(self, study: str) -> AskedStudy:
         if study not in self._asked:
             with closing(Store.open(self._storage)) as store:
                 self._refuse_excess(store, study)
+                if not self._is_asked(store, study):
+                    raise UserError(f"study {study} is trained by its driver", "read its status")
             self._asked[study] = opening.resume(self._storage, study, {})
         return self._asked[study]

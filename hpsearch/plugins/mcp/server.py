@@ -21,6 +21,7 @@ from sqlalchemy import Connection
 
 from hpsearch.domain.facts import RequestKind
 from hpsearch.domain.numbers import finite
+from hpsearch.domain.records import Request
 from hpsearch.errors import HpsearchError
 from hpsearch.plugins.mcp.campaign import Campaign
 from hpsearch.running.study_run.requests import ask
@@ -173,16 +174,15 @@ _ENDS = ToolAnnotations(read_only_hint=False, destructive_hint=True, open_world_
 
 
 def server_of(
-    storage: str, *, allow_changes: bool, limits: dict[str, float] | None = None
+    storage: str, *, allow_changes: bool, campaign: Campaign | None = None
 ) -> MCPServer[Any]:
     """A server with the tools for one database, with `allow_changes` also those that change
-    studies, and with `limits` those for studies of the agent's own within them."""
+    studies, and with a `campaign` those for studies of the agent's own."""
     reader = Reader(storage)
     reading = (reader.studies, reader.status, reader.best, reader.trials, reader.trial)
     summing_up = (reader.compare, reader.revisions, reader.report, reader.beliefs)
     reads: list[Callable[..., Any]] = [*reading, *summing_up]
     tools = [_strict(read, _READS) for read in reads]
-    campaign = None if limits is None else Campaign(storage, limits)
     if campaign is not None:
         tools += [_strict(campaign.grant, _READS), _strict(campaign.stop, _ENDS)]
         tools += [_strict(each, _ADDS) for each in (campaign.start, campaign.ask, campaign.tell)]
@@ -239,9 +239,9 @@ def _changes(storage: str, own: Campaign | None) -> list[Tool]:
         client = context.request_context.session.client_params
         named = "of no name" if client is None else client.client_info.name[:100]
         if own is not None:
-            answer = own.request(study, kind, content, f"agent {named}")
-            return {"told": "done", "trial": answer.trial}
-        return _asked(storage, study, kind, content, f"agent {named}")
+            return _told(*own.request(study, kind, content, f"agent {named}"))
+        with closing(Store.open(storage, create=False)) as store:
+            return _told(*ask(store, study, kind, content, f"agent {named}"))
 
     def propose(
         study: Study,
@@ -279,9 +279,7 @@ def _changes(storage: str, own: Campaign | None) -> list[Tool]:
     return [_strict(propose, _ADDS), _strict(try_patch, _ADDS), _strict(stop_trial, _ENDS)]
 
 
-def _asked(storage: str, study: str, kind: RequestKind, content: Plain, origin: str) -> Plain:
-    with closing(Store.open(storage, create=False)) as store:
-        answer, is_driven = ask(store, study, kind, content, origin)
+def _told(answer: Request, is_driven: bool) -> Plain:
     outcome = "done"
     if not is_driven:
         outcome = "no driver works on the study: the next one sees to it"

@@ -149,7 +149,7 @@ def test_studies_of_people_are_not_an_agents(campaign, flowers):
 def test_an_agents_proposal_is_its_next_trial_and_a_failure_is_kept(campaign, sqlite_url):
     campaign.start(file())
     wanted = {"params": {"x": 0.25}, "why": "x"}
-    answer = campaign.request("own", RequestKind.PROPOSE, wanted, "agent ann")
+    answer, _ = campaign.request("own", RequestKind.PROPOSE, wanted, "agent ann")
     trial = campaign.ask("own")
     assert (trial["number"], trial["params"]) == (answer.trial, {"x": 0.25})
     told = campaign.tell("own", answer.trial, failed="no memory", kind="out_of_memory")

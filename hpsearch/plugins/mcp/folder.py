@@ -1,0 +1,108 @@
+"""Studies of the programs in a folder that a person grants to agents; hpsearch trains them.
+
+Whoever may start the programs of a folder may run what is in it. So a study names nothing outside;
+what a program makes of its arguments is its own.
+"""
+
+import os
+import re
+import shlex
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from hpsearch.domain.history import Changes
+from hpsearch.domain.records import StudyState
+from hpsearch.errors import StudyExists, UserError
+from hpsearch.running import loading
+from hpsearch.running.study_run.ownership import release_if_dead
+from hpsearch.store import owners
+from hpsearch.store.connecting.url import file_of, parse_url
+from hpsearch.store.store import Store
+from hpsearch.store.study_texts import content_of
+from hpsearch.study_file.models import StudySpec
+from hpsearch.study_file.reading import parse
+
+DRIVER = (sys.executable, "-c", "from hpsearch.cli.main import main; main()", "resume", "--quiet")
+INTERPRETERS = ("python", "python3", sys.executable, "sh", "bash", "Rscript", "julia")
+HINT = "name programs and data of the folder, as in run: python train.py, or run: ./train.sh"
+WAIT_S = 30.0  # in which most mistakes of a driver show
+_BETWEEN = re.compile(r"[\s=:,;'\"]+")  # the parts of a text that may be paths
+_NO_PATHS = ("kind", "run", "measure", "report", "resource")
+
+
+def read_in(folder: Path, spec: StudySpec) -> StudySpec:
+    """A study file as one of a folder, an absolute path without links. Raises UserError if it names
+    what is outside, and SpecError with the mistakes in its task."""
+    task, content = spec.task, content_of(spec.text)
+    lines = [task[key].replace("\\\n", " ") for key in ("run", "measure") if key in task]
+    named = [each for key, each in task.items() if key not in _NO_PATHS]
+    named += [content.get(key) for key in ("settings", "space", "enqueue", "checkpoints")]
+    work = folder / task.get("cwd", ".")
+    is_function = ":" in task["kind"]
+    if is_function:
+        module = task["kind"].partition(":")[0].replace(".", "/")
+        lines.append(f"./{module}.py")
+    for words in map(shlex.split, lines):
+        is_script = words[0] in INTERPRETERS
+        program, *others = words[is_script:] or [""]
+        # A bare word is not looked for in the folder.
+        if not (is_script or "/" in program) or not (work / program).is_file():
+            raise UserError(f"{program!r} is no program of {folder}", HINT)
+        named += [program, others]
+    for text in _texts(named):
+        for part in (text, *_BETWEEN.split(text)):
+            places = [(place / part).resolve() for place in (folder, work)]
+            if part.startswith("~") or not all(each.is_relative_to(folder) for each in places):
+                raise UserError(f"{part} leads out of {folder}, which is granted", HINT)
+    if task.get("trust_remote_code"):
+        raise UserError("trust_remote_code runs what is not in the granted folder")
+    inspect = None if is_function else loading.inspect  # which would import it here
+    return parse(spec.text, base=folder, name="spec", inspect=inspect)
+
+
+def drive(store: Store, url: str, spec: StudySpec) -> str:
+    """Let a driver, which outlives this process, go on with a study, and return what is told of it.
+    Raises StudyExists if the study is another one, and UserError if its driver ends in error."""
+    name, record = spec.study, store.find_study(spec.study)
+    if (record.base, record.spec) != (str(spec.base), spec.text):
+        what = f"study {name} has another study file, or is of another folder"
+        raise StudyExists(what, "give the new study another name")
+    if _is_driven(store, name):
+        return "its driver goes on"
+    release_if_dead(store, name)
+    # All of its budget counts from now on, though its driver may not come far.
+    record.state, record.reason, record.ended = StudyState.RUNNING, None, None
+    store.commit(record.id, Changes(study=record))
+    beside = file_of(parse_url(url)) or spec.base / "hpsearch"
+    log = beside.with_name(f"{beside.name}.{name}.log").absolute()
+    environment = {**os.environ, "HPSEARCH_STORAGE": url}
+    with log.open("ab") as output:
+        streams: dict[str, Any] = {"stdin": subprocess.DEVNULL, "stdout": output, "stderr": output}
+        driver = subprocess.Popen(  # noqa: S603 - fixed words, and the name of a study
+            [*DRIVER, name], env=environment, start_new_session=True, **streams
+        )
+    until = time.monotonic() + WAIT_S
+    while driver.poll() is None and time.monotonic() < until and not _is_driven(store, name):
+        time.sleep(0.2)
+    if driver.returncode:
+        end = "\n".join(log.read_text(errors="replace").splitlines()[-5:])
+        raise UserError(f"its driver ended:\n{end}", f"its log is {log}")
+    return f"a driver trains it: read status; its log is {log}"
+
+
+def _is_driven(store: Store, name: str) -> bool:
+    lease = store.holder(name)
+    return lease is not None and lease.live and not owners.is_dead(lease.owner)
+
+
+def _texts(value: Any) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict | list):
+        parts = [*value, *value.values()] if isinstance(value, dict) else value
+        for each in parts:
+            yield from _texts(each)
