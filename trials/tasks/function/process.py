@@ -19,7 +19,8 @@ from trials.contract import ProcessEnded
 from trials.running.exit_codes import exit_text
 from trials.tasks.function.messages import Begin, Died, Preload
 
-END_S = 10.0  # the time that a process may take to end by itself: what `atexit` calls, and threads
+END_S = 10.0
+"""The time that a process may take to end by itself: what `atexit` calls, and threads."""
 _LOOK_S = 0.2
 _MAIN = (
     "import sys; own, *path = sys.argv[3].splitlines(); sys.path[:] = [own, *path];"
@@ -36,17 +37,17 @@ def running() -> frozenset[int]:
     return frozenset(each.number for each in list(_running) if each.is_alive)
 
 
-def is_current(folder: str) -> bool:
-    try:
-        return Path(folder).samefile(Path())
-    except OSError:  # it is not there
-        return False
-
-
 def _path() -> str:
     """Where the process looks for modules, a folder a line: first that of this package, for what it
     imports itself; then where it looks for what the code imports, as this one, but in the current
     folder last. A file of the user's there may have the name of a module that the process needs."""
+
+    def is_current(folder: str) -> bool:
+        try:
+            return Path(folder).samefile(Path())
+        except OSError:  # it is not there
+            return False
+
     own = str(Path(__file__).parents[3])
     elsewhere = [each for each in sys.path if not is_current(each)]
     current = [str(Path.cwd())] if len(elsewhere) < len(sys.path) else []

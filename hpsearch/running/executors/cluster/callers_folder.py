@@ -5,8 +5,7 @@ import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-
-from trials.tasks.function.process import is_current
+from pathlib import Path
 
 SAFE = "PYTHONSAFEPATH"
 PLACES = "PYTHONPATH"
@@ -24,7 +23,7 @@ def left_out(*, spawns: bool = False) -> Iterator[None]:
     if places:
         os.environ[KEPT] = places
         os.environ[PLACES] = os.pathsep.join(
-            each for each in places.split(os.pathsep) if each and not is_current(each)
+            each for each in places.split(os.pathsep) if each and not _is_current(each)
         )
     if spawns:
         os.environ.setdefault(SAFE, _OURS)
@@ -47,4 +46,11 @@ def restore() -> None:
 
 def look_in_last() -> None:
     """Let this process look in the current folder after all that is installed."""
-    sys.path.sort(key=is_current)
+    sys.path.sort(key=_is_current)
+
+
+def _is_current(folder: str) -> bool:
+    try:
+        return Path(folder).samefile(Path())
+    except OSError:  # it is not there
+        return False
