@@ -58,7 +58,7 @@ LIMITS = {
     "lines of product": Limit(66_740, 50_000),
     "lines of benchmarks": Limit(9_010, 7_000),
     "lines of the simulator": Limit(950, 900),
-    "lines of tests": Limit(66_110, 47_000),
+    "lines of tests": Limit(66_190, 47_000),
     "words of documentation": Limit(47_600, 42_000),
     "names in hpsearch/": Limit(13, 11),
     "names in trials/": Limit(14, 8),

@@ -17,12 +17,12 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 
-from hpsearch.brain.confirmation import FURTHER
 from hpsearch.domain.facts import Role
 from hpsearch.domain.history import History
 from hpsearch.domain.lifecycle import State
 from hpsearch.domain.records import StudyState, Trial
 from hpsearch.running.checkpoint_folders import MARKER
+from hpsearch.search.ranking.verdicts.question import FURTHER
 from hpsearch.store.store import Store
 from support.studies.drawn import Plan, Session, World, plans, searched, sessions
 from support.thoroughness import examples

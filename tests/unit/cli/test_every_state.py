@@ -48,13 +48,14 @@ def trials() -> list[Trial]:
     """A trial for each state, role and kind of failure; the last one has an attempt of every
     outcome."""
     made: list[Trial] = []
-    roles = itertools.cycle(Role)
+    roles = itertools.cycle(role for role in Role if role.of_search or role is Role.CONFIRM)
     for state in State:
         for kind in ErrorKind if state is State.FAILED else [None]:
             number, role = len(made), next(roles)
             trial = a_trial(number, state, PARAMS[number], None if kind else 0.5, role=role)
             trial.error_kind, trial.repeats = kind, 1 if role is Role.CONFIRM else None
             made.append(trial)
+    made.append(a_trial(len(made), State.COMPLETE, PARAMS[19], 0.7, role=Role.REVISION))
     made.append(a_trial(len(made), State.COMPLETE, PARAMS[20], 0.7))
     made[0].findings = [Finding(each, "seen", each) for each in Severity]
     first, last = made[-1], made[-1].attempts.pop()

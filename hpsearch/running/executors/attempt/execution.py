@@ -217,7 +217,8 @@ class Execution:
         checkpoint: str | None = None
         while not control.interrupts():
             last: ev.Reported | None = None
-            for report in runner.advance(control.until, control.interrupts):
+            until = control.until  # it may rise as soon as the report that waits is sent
+            for report in runner.advance(until, control.interrupts):
                 runner.recorded(control.recorded)
                 last = self._report(runner, report)
                 checkpoint = last.checkpoint
@@ -225,7 +226,7 @@ class Execution:
                 return self._finished(runner, runner.finished)
             if runner.finished is not None:
                 break  # it has heard of the stop by itself, as from a signal
-            if last is None or last.resource < control.until:
+            if last is None or last.resource < until:
                 break  # interrupted between reports
             if last.resource >= total or last.is_last:
                 control.until = math.inf  # its last report is made: let it end by itself

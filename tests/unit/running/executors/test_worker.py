@@ -95,6 +95,21 @@ def test_a_trial_whose_checkpoints_are_all_damaged_starts_afresh(tmp_path):
     assert [event.resource for event in events_of(again, ev.Reported)] == [1.0, 2.0, 3.0, 4.0]
 
 
+def test_an_answer_that_comes_before_a_waiting_attempt_looks_for_it_lets_it_go_on(
+    tmp_path, monkeypatch
+):
+    send = execution.Execution._send
+
+    def answered_at_once(self: execution.Execution, report: ev.Reported, *, waits: bool) -> None:
+        send(self, report, waits=waits)
+        self.control.until = 4.0
+
+    monkeypatch.setattr(execution.Execution, "_send", answered_at_once)
+    worker = launched(worker_of(tmp_path), until=1.0)
+    events = events_until(worker, ev.Finished)
+    assert [event.resource for event in events_of(events, ev.Reported)] == [1.0, 2.0, 3.0, 4.0]
+
+
 def test_a_worker_says_how_it_computes_with_its_first_report(tmp_path):
     worker = launched(worker_of(tmp_path), until=2.0)
     began, reported = events_until(worker, ev.Reported)[:2]

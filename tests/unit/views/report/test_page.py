@@ -165,7 +165,7 @@ def test_several_objectives_have_a_front_and_no_best(report_on):
     assert data.result.best is None
 
 
-def tested(number: int, verdict: CodeVerdict, *gain: float) -> dict[str, Any]:
+def change(number: int, verdict: CodeVerdict, *gain: float) -> dict[str, Any]:
     """A change of code, by its mean and lower bound if it has pairs."""
     mean, least = gain or (None, None)
     found = {"number": number, "verdict": verdict.value, "reason": "<b>", "better_by": mean}
@@ -174,8 +174,8 @@ def tested(number: int, verdict: CodeVerdict, *gain: float) -> dict[str, Any]:
 
 def test_the_ladder_has_a_mark_for_each_tested_change_on_the_base_as_it_was_by_then(report_on):
     keep, waits, discard = CodeVerdict.KEEP, CodeVerdict.OPEN, CodeVerdict.DISCARD
-    tests = [tested(1, keep, 0.25, 0.125), tested(2, discard, -9.0, -20.0), tested(3, discard)]
-    tests += [tested(4, waits, 0.125, -0.5), tested(5, keep, 0.5, 0.25), tested(6, waits)]
+    tests = [change(1, keep, 0.25, 0.125), change(2, discard, -9.0, -20.0), change(3, discard)]
+    tests += [change(4, waits, 0.125, -0.5), change(5, keep, 0.5, 0.25), change(6, waits)]
     data = report_on(ordinary_trials(6))
     made = ladder(replace(data, revisions=tests))
     drawn = {trace.name: trace for trace in made.figure.data}
