@@ -30,7 +30,9 @@ DRIVER = (sys.executable, "-c", "from hpsearch.cli.main import main; main()", "r
 INTERPRETERS = ("python", "python3", sys.executable, "sh", "bash", "Rscript", "julia")
 HINT = "name programs and data of the folder, as in run: python train.py, or run: ./train.sh"
 WAIT_S = 30.0  # in which most mistakes of a driver show
-_BETWEEN = re.compile(r"[\s=:,;'\"]+")  # the parts of a text that may be paths
+_BETWEEN = re.compile(r"[\s=:,;'\"(\[<>|@+&]+|\{\{|^-\w+")  # the parts of a text that may be paths
+_JOINED = re.compile(r"[^=]\{|\}.")  # in a word: a placeholder with more beside it than --flag=
+_PLAIN = re.compile(r"\w(.*\w)?", re.DOTALL)  # what makes no path of . and /, or nothing and /
 _NO_PATHS = ("kind", "run", "measure", "report", "resource")
 
 
@@ -41,6 +43,8 @@ def read_in(folder: Path, spec: StudySpec) -> StudySpec:
     lines = [task[key].replace("\\\n", " ") for key in ("run", "measure") if key in task]
     named = [each for key, each in task.items() if key not in _NO_PATHS]
     named += [content.get(key) for key in ("settings", "space", "enqueue", "checkpoints")]
+    choices = [list(getattr(each, "choices", ())) for each in spec.space.values()]
+    values = list(_texts([*spec.settings.values(), *choices]))
     work = folder / task.get("cwd", ".")
     is_function = ":" in task["kind"]
     if is_function:
@@ -53,10 +57,15 @@ def read_in(folder: Path, spec: StudySpec) -> StudySpec:
         if not (is_script or "/" in program) or not (work / program).is_file():
             raise UserError(f"{program!r} is no program of {folder}", HINT)
         named += [program, others]
+        loose = [each for each in values if not _PLAIN.fullmatch(each)]
+        if loose and any(_JOINED.search(each.replace("{folder}", "")) for each in words):
+            what = f"{loose[0]!r} may lead out of {folder} as part of a word"
+            raise UserError(what, "let it be a word of its own, as in --name={name}")
     for text in _texts(named):
         for part in (text, *_BETWEEN.split(text)):
             places = [(place / part).resolve() for place in (folder, work)]
-            if part.startswith("~") or not all(each.is_relative_to(folder) for each in places):
+            is_within = all(each.is_relative_to(folder) for each in places)
+            if part.startswith(("~", "$")) or not is_within:
                 raise UserError(f"{part} leads out of {folder}, which is granted", HINT)
     if task.get("trust_remote_code"):
         raise UserError("trust_remote_code runs what is not in the granted folder")
