@@ -50,8 +50,7 @@ def running(run, **more):
 OUTSIDE = [
     *map(running, ("rm -rf train.py {x}", "sh -c {x}", "python -m train {x}", "./linked.py {x}")),
     *map(running, ("env python train.py {x}", "/bin/ls ./train.py {x}", "python linked.py {x}")),
-    running("python train.py --out=../../{x}"),
-    running("python train.py --data /etc/passwd {x}"),
+    *map(running, ("python train.py --out=../../{x}", "python train.py --data /etc/passwd {x}")),
     *map(running, ("python train.py '{x} ~/data'", "sh train.py -f/etc{x}", "sh train.py [/{x}")),
     {"settings": {"y": "."}, **running("python train.py {y}{y}/outside.py {x}")},
     running("python train.py {x}", cwd=".."),
@@ -81,7 +80,7 @@ def test_programs_of_the_folder_are_started_there(campaign, sqlite_url, folder, 
         assert store.find_study("guess").base == str(folder)
 
 
-def test_limits_hold_and_mistakes_of_the_task_are_told(campaign, sqlite_url, tmp_path):
+def test_limits_hold_and_mistakes_are_told(campaign, sqlite_url, tmp_path, monkeypatch):
     with pytest.raises(SpecError, match="there is no valid"):
         campaign.start(file(task={**TASK, "harness": ["valid"]}))
     campaign.start(file())
@@ -93,8 +92,12 @@ def test_limits_hold_and_mistakes_of_the_task_are_told(campaign, sqlite_url, tmp
     elsewhere = Campaign(sqlite_url, LIMITS, ChangedCode(tmp_path / "other").folder)
     with pytest.raises(StudyExists, match="another folder"):
         elsewhere.start(file())
-    with pytest.raises(UserError, match="has no task"):
+    with pytest.raises(UserError, match="no task without"):
         Campaign(sqlite_url, LIMITS).start(file())
+    monkeypatch.setattr(folders, "DRIVER", ("false",))
+    with pytest.raises(UserError, match="its driver ended"):
+        campaign.start(file(study="other"))
+    assert campaign.grant()["left"] == {"gpu_hours": 3.0}, "that of a driver that did nothing"
 
 
 def test_a_folder_is_granted_with_limits(run, tmp_path):
