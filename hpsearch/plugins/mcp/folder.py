@@ -29,7 +29,7 @@ from hpsearch.store.study_texts import content_of
 from hpsearch.study_file.models import StudySpec
 from hpsearch.study_file.reading import parse
 
-DRIVER = (sys.executable, "-c", "from hpsearch.cli.main import main; main()", "resume", "--quiet")
+DRIVER = (sys.executable, "-Pc", "from hpsearch.cli.main import main; main()", "resume", "--quiet")
 INTERPRETERS = ("python", "python3", sys.executable, "sh", "bash", "Rscript", "julia")
 HINT = "name programs and data of the folder, as in run: python train.py, or run: ./train.sh"
 WAIT_S = 30.0  # in which most mistakes of a driver show

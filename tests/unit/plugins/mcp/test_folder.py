@@ -38,8 +38,7 @@ def folder(tmp_path):
 
 @pytest.fixture
 def campaign(sqlite_url, folder, monkeypatch):
-    """One whose drivers end at once."""
-    monkeypatch.setattr(folders, "DRIVER", ("true",))
+    monkeypatch.setattr(folders, "DRIVER", ("true",))  # which ends at once
     return Campaign(sqlite_url, LIMITS, folder)
 
 
@@ -100,6 +99,8 @@ def test_limits_hold_and_mistakes_are_told(campaign, sqlite_url, tmp_path, monke
     assert campaign.grant()["left"] == {"gpu_hours": 3.0}, "that of a driver that did nothing"
 
 
-def test_a_folder_is_granted_with_limits(run, tmp_path):
+def test_a_folder_is_granted_with_limits_and_its_modules_are_not_the_drivers(run, tmp_path):
+    (tmp_path / "random.py").write_text("1 / 0")
+    assert folders.Popen([*folders.DRIVER[:3], "--version"], cwd=tmp_path).wait() == 0
     said = run("mcp", "--storage", f"sqlite:///{tmp_path}/a.db", "--folder", str(tmp_path))
     assert (said.code, "without --grant" in said.err) == (2, True)
