@@ -33,10 +33,8 @@ from trials.settings import in_full
 PRICE = "price"
 GRANTED = "hpsearch:granted"
 """System attribute of a study that an agent has started."""
-OF_A_TRIAL = (
-    *("number", "attempt", "params", "seed", "budget", "unit", "report_at"),
-    *("resource", "resume_from"),
-)
+_BEGUN = ("number", "attempt", "params", "seed", "budget", "unit", "report_at")
+OF_A_TRIAL = (*_BEGUN, "resource", "resume_from")
 EXAMPLE = "write it like this: --grant gpu_hours=4 or --grant cost=20,price=2.5"
 MOST_CHARACTERS = 100_000  # of a study file
 ROUNDING = 1e-9
@@ -201,8 +199,7 @@ class Campaign:
             raise UserError(f"budget.cost_per_gpu_hour must be {in_full(self._price)}")
         has_task = self._folder is None and spec.task["kind"] != ASK.kind
         if has_task or spec.track or spec.resources.gpu != "auto":
-            what = "no task without --folder, no track and no resources.gpu"
-            raise UserError(f"an agent's study has {what}")
+            raise UserError("agents' studies have no track and gpu, no task without --folder")
 
     def _opened(self, study: str) -> AskedStudy:
         if study not in self._asked:

@@ -19,6 +19,7 @@ def source_of(source: str, use: str) -> SourcePlugin:
     if Path(source).suffix.lower() in (".db", ".sqlite", ".sqlite3"):
         raise UserError(f"{source} is a database", f"name it by its URL: sqlite:///{source}")
     known = " or ".join(each.what for each in able)
+    known += ", or a shell's script with loops; a command goes to --command" * (use == "draft")
     raise UserError(f"{source} is not a source that is known", f"give {known}")
 
 

@@ -56,6 +56,7 @@ _SEEDS = re.compile(r"(random_|rand_|global_|manual_|rng_|torch_|np_)?seed|rando
 _VARIABLE = re.compile(r"\$\{?(\w+)\}?")
 _FLAG = re.compile(r"--?([A-Za-z][\w.-]*)")
 _ASSIGNED = re.compile(r"((?:--?|\+{1,2})?([A-Za-z][\w./@:-]*)=)(.*)", re.DOTALL)
+_SET = re.compile(r"[A-Za-z_]\w*=[^{}]*")  # before a program: a variable of its environment
 _PROGRAM = re.compile(r".*\.py")
 _ENDING = re.compile(r"\.[A-Za-z]\w*")
 _SAFE = re.compile(r"[\w@%+=:,./{}-]+")
@@ -117,8 +118,10 @@ def found_in(
     words = hydra_overrides.without_sweeper(words) if found.is_hydra else words
     sweeps = _sweeps_in(words) if found.is_hydra else {}
     fractions = set().union(*map(_fractions_in, filter(_PROGRAM.fullmatch, words)))
+    begin = next((at for at, word in enumerate(words) if not _SET.fullmatch(word)), 0)
+    found.words += ["env", *words[:begin]] if begin else []
     flag: str | None = None
-    for word in words:
+    for word in words[begin:]:
         before, value = "", word
         assigned = _ASSIGNED.fullmatch(word)
         if assigned:
@@ -241,8 +244,7 @@ def _with_grids(
     """A value with placeholders for its variables, whose grids are choices, and for the places and
     lengths that a study decides; None if the value stays."""
     name = _plain(flag or "")
-    used = _VARIABLE.findall(value)
-    number = _read(value)
+    used, number = _VARIABLE.findall(value), _read(value)
     if flag is not None and _is_written(name.lower(), value, number):
         return f"{{{FOLDER}}}"
     if number is not None and _counted_by(name) is not None and found.total is None:

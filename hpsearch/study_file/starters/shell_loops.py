@@ -14,6 +14,7 @@ TASK = "SLURM_ARRAY_TASK_ID"
 _FOR = re.compile(r"for\s+(\w+)\s+in\s+(.*)", re.DOTALL)
 _ARRAY = re.compile(r"(?:declare\s+-a\s+)?(\w+)=\((.*)\)", re.DOTALL)
 _ASSIGNED = re.compile(r"(?:export\s+|local\s+)?(\w+)=(.*)", re.DOTALL)
+_WITH_VARIABLES = re.compile(r"(?:\w+=[\w.,:/-]*\s+)+[^\s=]+\s.*", re.DOTALL)
 _ELEMENT = re.compile(r"\"?\$\{(\w+)\[([^][]+)\]\}\"?")
 _IGNORED = re.compile(
     r"(?:do|done|set|cd|module|source|\.|conda|echo|mkdir|sleep|wait|ulimit|hostname|date|nvidia-smi"
@@ -21,6 +22,8 @@ _IGNORED = re.compile(
 )
 _REDIRECTED = re.compile(r"\s*(?:\d?&?>{1,2}\s*&?\S+|\|\s*tee\s.*|&\s*$)")
 _VARIABLE = re.compile(r"\$\{?(\w+)\}?")
+_UNKNOWN = re.compile(r"(?:if|while|until|case|function|read|eval)\b|\w+\s*\(\)")
+Lists = dict[str, list[str]]  # the values of variables, by their names
 HINT = "write the command with its values, or the study file by hand: docs/command.md"
 
 
@@ -52,7 +55,7 @@ def sweep_in(text: str) -> ShellGrid | None:
     statements = list(_statements(text))
     if not any(re.match(r"for\s", each) or TASK in each for _, each in statements):
         return None
-    found, lists = ShellGrid(), dict[str, list[str]]()
+    found, lists = ShellGrid(), Lists()
     for number, statement in statements:
         _take(found, lists, number, statement)
     if not found.line:
@@ -85,20 +88,18 @@ def _statements(text: str) -> list[tuple[int, str]]:
     return found
 
 
-def _take(found: ShellGrid, lists: dict[str, list[str]], number: int, statement: str) -> None:
+def _take(found: ShellGrid, lists: Lists, number: int, statement: str) -> None:
     loop, array = _FOR.fullmatch(statement), _ARRAY.fullmatch(statement)
     assigned = _ASSIGNED.fullmatch(statement)
     if loop is not None:
         lists[loop[1]] = _values(loop[2], lists, number)
     elif array is not None:
         lists[array[1]] = _values(array[2], lists, number)
-    elif assigned is not None:
+    elif assigned is not None and _WITH_VARIABLES.fullmatch(statement) is None:
         _assign(found, lists, number, assigned[1], assigned[2])
     elif _IGNORED.match(statement):
         return
-    elif found.line or re.match(
-        r"(?:if|while|until|case|function|read|eval)\b|\w+\s*\(\)", statement
-    ):
+    elif found.line or _UNKNOWN.match(statement):
         raise _not_plain(number, statement)
     else:
         line = _REDIRECTED.sub("", statement)
@@ -112,9 +113,7 @@ def _take(found: ShellGrid, lists: dict[str, list[str]], number: int, statement:
             raise _not_plain(number, statement)
 
 
-def _assign(
-    found: ShellGrid, lists: dict[str, list[str]], number: int, name: str, value: str
-) -> None:
+def _assign(found: ShellGrid, lists: Lists, number: int, name: str, value: str) -> None:
     element = _ELEMENT.fullmatch(value)
     if element is not None and element[1] in lists:
         lists[name] = lists[element[1]]
@@ -153,8 +152,7 @@ def _expanded(word: str, number: int) -> list[str]:
     before, inside, after = found.groups()
     ends = inside.split("..")
     if len(ends) > 1:
-        by = ends[2:] or ["1"]
-        parts = _sequence([ends[0], *by, ends[1]], number, word)
+        parts = _sequence([ends[0], *(ends[2:] or ["1"]), ends[1]], number, word)
     else:
         parts = inside.split(",")
     rest = _expanded(after, number)

@@ -192,8 +192,8 @@ def test_a_loop_is_a_command_too_and_its_seeds_are_the_studys(tmp_path):
     spec = written(tmp_path, line)
     assert spec.task["run"] == "t --lr {lr} --seed {seed} --out {folder}"
     assert list(spec.space) == ["lr"]
-    spec = written(tmp_path, "for seed in 1 2; do for lr in 1 2; do t $seed $lr; done; done")
-    assert spec.task["run"] == "t {seed} {lr}"
+    spec = written(tmp_path, "for seed in 1 2; do for lr in 1 2; do N=4 t $seed $lr; done; done")
+    assert spec.task["run"] == "env N=4 t {seed} {lr}"
 
 
 @pytest.mark.parametrize(

@@ -38,8 +38,7 @@ def folder(tmp_path):
 
 @pytest.fixture
 def campaign(sqlite_url, folder, monkeypatch):
-    """One whose drivers end at once."""
-    monkeypatch.setattr(folders, "DRIVER", ("true",))
+    monkeypatch.setattr(folders, "DRIVER", ("true",))  # which ends at once
     return Campaign(sqlite_url, LIMITS, folder)
 
 
@@ -50,9 +49,9 @@ def running(run, **more):
 OUTSIDE = [
     *map(running, ("rm -rf train.py {x}", "sh -c {x}", "python -m train {x}", "./linked.py {x}")),
     *map(running, ("env python train.py {x}", "/bin/ls ./train.py {x}", "python linked.py {x}")),
-    running("python train.py --out=../../{x}"),
-    running("python train.py --data /etc/passwd {x}"),
-    running("python train.py '{x} ~/data'"),
+    *map(running, ("python train.py --out=../../{x}", "python train.py --data /etc/passwd {x}")),
+    *map(running, ("python train.py '{x} ~/data'", "sh train.py -f/etc{x}", "sh train.py [/{x}")),
+    {"settings": {"y": "."}, **running("python train.py {y}{y}/outside.py {x}")},
     running("python train.py {x}", cwd=".."),
     {"task": {**TASK, "measure": "python ../outside.py {folder}"}},
     {"task": {**TASK, "harness": ["linked.py"]}},
@@ -66,7 +65,7 @@ OUTSIDE = [
 
 @pytest.mark.parametrize("changes", OUTSIDE, ids=str)
 def test_a_study_that_leads_out_of_the_folder_is_refused(campaign, changes):
-    with pytest.raises(UserError, match=r"leads out of|is no program of"):
+    with pytest.raises(UserError, match=r"leads? out of|is no program of"):
         campaign.start(file(**changes))
     assert campaign.grant()["left"] == LIMITS
 
@@ -80,7 +79,7 @@ def test_programs_of_the_folder_are_started_there(campaign, sqlite_url, folder, 
         assert store.find_study("guess").base == str(folder)
 
 
-def test_limits_hold_and_mistakes_of_the_task_are_told(campaign, sqlite_url, tmp_path):
+def test_limits_hold_and_mistakes_are_told(campaign, sqlite_url, tmp_path, monkeypatch):
     with pytest.raises(SpecError, match="there is no valid"):
         campaign.start(file(task={**TASK, "harness": ["valid"]}))
     campaign.start(file())
@@ -92,10 +91,16 @@ def test_limits_hold_and_mistakes_of_the_task_are_told(campaign, sqlite_url, tmp
     elsewhere = Campaign(sqlite_url, LIMITS, ChangedCode(tmp_path / "other").folder)
     with pytest.raises(StudyExists, match="another folder"):
         elsewhere.start(file())
-    with pytest.raises(UserError, match="has no task"):
+    with pytest.raises(UserError, match="no task without"):
         Campaign(sqlite_url, LIMITS).start(file())
+    monkeypatch.setattr(folders, "DRIVER", ("false",))
+    with pytest.raises(UserError, match="its driver ended"):
+        campaign.start(file(study="other"))
+    assert campaign.grant()["left"] == {"gpu_hours": 3.0}, "that of a driver that did nothing"
 
 
-def test_a_folder_is_granted_with_limits(run, tmp_path):
+def test_a_folder_is_granted_with_limits_and_its_modules_are_not_the_drivers(run, tmp_path):
+    (tmp_path / "random.py").write_text("1 / 0")
+    assert folders.Popen([*folders.DRIVER[:3], "--version"], cwd=tmp_path).wait() == 0
     said = run("mcp", "--storage", f"sqlite:///{tmp_path}/a.db", "--folder", str(tmp_path))
     assert (said.code, "without --grant" in said.err) == (2, True)
