@@ -55,7 +55,7 @@ class Limit(NamedTuple):
 
 
 LIMITS = {
-    "lines of product": Limit(66_740, 50_000),
+    "lines of product": Limit(66_750, 50_000),
     "lines of benchmarks": Limit(9_010, 7_000),
     "lines of the simulator": Limit(950, 900),
     "lines of tests": Limit(66_190, 47_000),
