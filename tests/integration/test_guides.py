@@ -33,7 +33,7 @@ def shell(tmp_path: Path, shared_ray: Mapping[str, str]) -> pages.Shell:
 
 @pytest.mark.thorough
 def test_the_quickstart_can_be_followed(shell):
-    smaller = "resources: {workers: 1}\nbudget:\n  trials: 4"
+    smaller = "resources: {workers: 1}\nbudget:\n  trials: 2"
     shell.instead = {"budget:\n  trials: 16": smaller}
     if thoroughness.quick:
         shell.instead |= {"hpsearch train reviews": "hpsearch ls"}
