@@ -199,7 +199,8 @@ class Campaign:
             raise UserError(f"budget.cost_per_gpu_hour must be {in_full(self._price)}")
         has_task = self._folder is None and spec.task["kind"] != ASK.kind
         if has_task or spec.track or spec.resources.gpu != "auto":
-            raise UserError("agents have no track, no resources.gpu, no task without --folder")
+            what = "no track, no resources.gpu, and no task without --folder"
+            raise UserError(f"an agent's study has {what}")
 
     def _opened(self, study: str) -> AskedStudy:
         if study not in self._asked:

@@ -49,7 +49,8 @@ def read_in(folder: Path, spec: StudySpec) -> StudySpec:
     values = [*spec.settings.values(), *(getattr(p, "choices", ()) for p in spec.space.values())]
     work = folder / task.get("cwd", ".")
     is_function = ":" in task["kind"]
-    lines += [f"./{task['kind'].partition(':')[0].replace('.', '/')}.py"] * is_function
+    if is_function:
+        lines.append(f"./{task['kind'].partition(':')[0].replace('.', '/')}.py")
     for words in map(shlex.split, lines):
         is_script = words[0] in INTERPRETERS  # another bare word is not looked for in the folder
         program, *others = words[is_script:] or [""]
@@ -76,8 +77,7 @@ def drive(store: Store, url: str, spec: StudySpec) -> str:
     Raises StudyExists if the study is another one, and UserError if its driver ends in error."""
     name, record = spec.study, store.find_study(spec.study)
     if (record.base, record.spec) != (str(spec.base), spec.text):
-        what = f"study {name} has another study file, or is of another folder"
-        raise StudyExists(what, "give the new study another name")
+        raise StudyExists(f"study {name} has another study file or another folder", "rename it")
     if _is_driven(store, name):
         return "its driver goes on"
     release_if_dead(store, name)

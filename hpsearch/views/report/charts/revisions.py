@@ -36,7 +36,8 @@ def ladder(data: ReportData) -> Chart | None:
     floor = max(min(tops), -max(tops) or min(tops))  # far below, a mark lies on the floor
     for verdict, own in marks.items():
         name, colour, symbol = _MARKS[verdict]
-        down = [each["at_least"] and each["better_by"] - each["at_least"] for each, _ in own]
+        bounds = [(each["better_by"], each["at_least"]) for each, _ in own]
+        down = [None if least is None else mean - least for mean, least in bounds]
         trace = plotly().Scatter(
             x=[each["number"] for each, _ in own],
             y=[max(top, floor) for _, top in own],
